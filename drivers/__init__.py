@@ -1,0 +1,1 @@
+"""What the host sees: virtual files, KFD, amdgpu DRM and the doorbells."""

@@ -1,0 +1,1 @@
+"""Instruction sets as data: architectures, encodings, decode, encode, disassembly, code objects."""

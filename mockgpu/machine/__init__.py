@@ -1,0 +1,1 @@
+"""The machine: memory, waves, dispatch, engines and command processors."""

@@ -1,0 +1,1 @@
+"""AMD pseudocode: grammar, AST, typed IR, errata and the numpy oracle."""
