@@ -78,9 +78,7 @@ _NORMALIZED = (
 _INTEGER = (
     Signature("i32_to_i16", 1, I16, "saturate to 16 bits"),
     Signature("u32_to_u16", 1, U16, "saturate to 16 bits"),
-    Signature(
-        "signext_from_bit", 2, None, "sign-extend a's low b bits to its width; b == 0 gives 0; b >= width gives a"
-    ),
+    Signature("signext_from_bit", 2, None, "sign-extend a's low b bits; b == 0 gives 0; b >= width gives a"),
     Signature("reverse_bits", 1, None, "reverse the order of all bits of the argument's width"),
     Signature("count_ones", 1, I32, "number of one bits"),
     Signature("find_first_one", 1, I32, "index of the lowest one bit, -1 if there is none"),
