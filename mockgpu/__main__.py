@@ -1,0 +1,5 @@
+"""``python -m mockgpu``: the command line."""
+
+from mockgpu.cli import main
+
+main()
