@@ -8,7 +8,6 @@ from importlib import resources
 from typing import Any, cast
 
 import lark
-
 from mockgpu.pcode import ast
 
 

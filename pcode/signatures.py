@@ -68,6 +68,13 @@ _FLOAT = (
     Signature("cos2pi", 1, None, "cosine of x turns, cos(2 pi x); exact at multiples of 1/4; NAN for INF"),
 )
 
+# Conversions inside ``ROUND_MODE = ...``: the rounding is fixed, whatever MODE says.
+_ROUNDED = (
+    Signature("f32_to_f16_rtz", 1, F16, "round toward zero"),
+    Signature("f32_to_f16_rne", 1, F16, "round to nearest even"),
+    Signature("f32_to_bf16_rne", 1, BF16, "round to nearest even"),
+)
+
 _NORMALIZED = (
     Signature("f16_to_snorm", 1, I16, "clamp to [-1, 1], times 32767, rounded; NAN gives 0"),
     Signature("f16_to_unorm", 1, U16, "clamp to [0, 1], times 65535, rounded; NAN gives 0"),
@@ -117,5 +124,5 @@ _EFFECTS = (
 )
 
 BUILTINS: dict[str, Signature] = {
-    s.name: s for s in (*_FLOAT, *_NORMALIZED, *_INTEGER, *_STOCHASTIC, *_scaled(), *_EFFECTS)
+    s.name: s for s in (*_FLOAT, *_ROUNDED, *_NORMALIZED, *_INTEGER, *_STOCHASTIC, *_scaled(), *_EFFECTS)
 }
