@@ -98,7 +98,7 @@ class Finder:
         return None
 
 
-_install_once: list[Finder] = []
+_active: list[Finder] = []
 
 
 def is_on() -> bool:
@@ -106,17 +106,17 @@ def is_on() -> bool:
     return os.environ.get("MOCKGPU", "0") not in ("", "0")
 
 
-def install() -> None:
+def activate() -> None:
     """Activate mockgpu in this process; a second call does nothing.
 
     Raises RuntimeError when tinygrad was imported before: it has read DEV by then.
     """
-    if _install_once:
+    if _active:
         return
     if "tinygrad" in sys.modules:
         raise RuntimeError("tinygrad was imported before mockgpu: start Python with MOCKGPU=1 in the environment")
     finder = Finder()
-    _install_once.append(finder)
+    _active.append(finder)
     sys.meta_path.insert(0, finder)
     for name in MOCKS:
         module = MockModule(name, "Provided by mockgpu, because MOCKGPU is set.")

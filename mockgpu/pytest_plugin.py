@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from mockgpu.isa.errors import MockGPUError
 
     try:
-        activation.install()
+        activation.activate()
         hooks.state()
     except (MockGPUError, RuntimeError) as e:
         raise pytest.UsageError(f"mockgpu: {e}") from None

@@ -1,5 +1,5 @@
 """Activates mockgpu in this process. Imported by ``mockgpu.pth`` when Python starts with MOCKGPU set."""
 
-from mockgpu.activation import install
+from mockgpu.activation import activate
 
-install()
+activate()
