@@ -1,0 +1,133 @@
+"""Architecture records: what differs between targets, as data.
+
+Sources: the RDNA3, RDNA4, CDNA3 and CDNA4 ISA manuals ("Kernel State", "Data Sharing") and the AMDGPU
+ELF machine flags (``EF_AMDGPU_MACH_*``) of the AMDGPU back-end usage manual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mockgpu.isa.errors import UnknownArchError
+
+
+@dataclass(frozen=True, eq=False)
+class Arch:
+    """One target. Sizes are in the units their names say; every flag answers one question.
+
+    ``tables`` names the generated table set (``tinygrad.runtime.autogen.amd.<tables>``) that decodes it.
+    ``lacks`` holds opcode names of those tables that this target does not have (they decode as illegal).
+    """
+
+    name: str
+    family: str
+    target: tuple[int, int, int]
+    tables: str
+    elf_mach: int  # EF_AMDGPU_MACH of e_flags
+    wave_sizes: tuple[int, ...]
+    sgprs: int  # user-visible scalar registers of a wave
+    vgprs: int  # architectural vector registers of a wave
+    acc_vgprs: int  # accumulation registers of a wave, 0 where there are none
+    lds_bytes: int  # largest LDS allocation of a workgroup
+    lds_granularity: int  # bytes
+    vgpr_granule: int  # registers per allocation step of a wave64 (RDNA: wave32 uses twice this)
+    null_register: int | None  # operand encoding of the null register
+    m0_register: int  # operand encoding of M0
+    true16: bool  # 16-bit vector operands name halves of registers
+    dpp8: bool
+    sdwa: bool
+    dpp_vop3: bool  # VOP3 and VOP3P accept a DPP modifier
+    vop3_literal: bool  # VOP3 and VOP3P accept a 32-bit literal
+    trap_workgroup_ids: bool  # workgroup ids arrive in TTMP registers instead of SGPRs
+    fp8_fnuz: bool  # 8-bit floats are the FNUZ kind (bias 8) instead of OCP
+    image: bool  # image and sample instructions exist
+    lacks: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def wave32(self) -> bool:
+        """Whether a wave can have 32 lanes."""
+        return 32 in self.wave_sizes
+
+
+def _rdna(
+    name: str, target: tuple[int, int, int], tables: str, elf_mach: int, *, ttmp_ids: bool, vgpr_granule: int
+) -> Arch:
+    return Arch(
+        name=name,
+        family=tables,
+        target=target,
+        tables=tables,
+        elf_mach=elf_mach,
+        wave_sizes=(32, 64),
+        sgprs=106,
+        vgprs=256,
+        acc_vgprs=0,
+        lds_bytes=65536,
+        lds_granularity=1024,
+        vgpr_granule=vgpr_granule,
+        null_register=124,
+        m0_register=125,
+        true16=True,
+        dpp8=True,
+        sdwa=False,
+        dpp_vop3=True,
+        vop3_literal=True,
+        trap_workgroup_ids=ttmp_ids,
+        fp8_fnuz=False,
+        image=True,
+    )
+
+
+def _cdna(
+    name: str, target: tuple[int, int, int], elf_mach: int, *, lds_bytes: int, granularity: int, fnuz: bool
+) -> Arch:
+    return Arch(
+        name=name,
+        family="cdna",
+        target=target,
+        tables="cdna",
+        elf_mach=elf_mach,
+        wave_sizes=(64,),
+        sgprs=102,
+        vgprs=256,
+        acc_vgprs=256,
+        lds_bytes=lds_bytes,
+        lds_granularity=granularity,
+        vgpr_granule=8,
+        null_register=None,
+        m0_register=124,
+        true16=False,
+        dpp8=False,
+        sdwa=True,
+        dpp_vop3=False,
+        vop3_literal=False,
+        trap_workgroup_ids=False,
+        fp8_fnuz=fnuz,
+        image=False,
+    )
+
+
+_ARCHS = {
+    arch.name: arch
+    for arch in (
+        _rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False, vgpr_granule=12),
+        _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False, vgpr_granule=12),
+        _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True, vgpr_granule=12),
+        _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True, vgpr_granule=12),
+        _cdna("gfx942", (9, 4, 2), 0x4C, lds_bytes=65536, granularity=512, fnuz=True),
+        _cdna("gfx950", (9, 5, 0), 0x4F, lds_bytes=163840, granularity=1280, fnuz=False),
+    )
+}
+
+
+def arch_names() -> tuple[str, ...]:
+    """The names that ``get_arch`` knows, in order."""
+    return tuple(_ARCHS)
+
+
+def get_arch(name: str) -> Arch:
+    """The record of a target such as ``gfx1100``. Raises UnknownArchError, which lists the good names."""
+    try:
+        return _ARCHS[name]
+    except KeyError:
+        raise UnknownArchError("architecture", name, _ARCHS) from None

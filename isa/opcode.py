@@ -1,0 +1,142 @@
+"""Opcodes and their operands, read once per family from the generated tables."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mockgpu.isa.encoding import encodings, table_module
+from mockgpu.isa.implicit import Implicit, implicit_of
+
+_DESTINATIONS = frozenset({"vdst", "sdst", "vdstx", "vdsty"})
+_DATA = frozenset({"vdata", "sdata"})
+_ORDER = ("vdstx", "vdsty", "vdst", "sdst", "sdata", "vdata")
+_COMPARED = frozenset({"OPR_SDST_NULL"})
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """One declared operand of an opcode.
+
+    ``field`` is a field of the encoding, ``fmt`` a name such as ``FMT_NUM_F16``, ``bits`` the operand's width,
+    ``optype`` a name such as ``OPR_SRC``. ``is_dst`` and ``is_src`` are both set where the old value counts.
+    """
+
+    field: str
+    fmt: str
+    bits: int
+    optype: str
+    is_dst: bool
+    is_src: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Opcode:
+    """One opcode of one encoding table.
+
+    ``table`` is the enum class (``VOP2Op``), ``name`` its member (``V_ADD_F32_E32``), ``mnemonic`` the assembly
+    name without encoding suffix (``v_add_f32``), ``format`` the base encoding (``VOP2``). Opcodes are unique
+    objects: equality is identity.
+    """
+
+    family: str
+    table: str
+    name: str
+    value: int
+    format: str
+    mnemonic: str
+    operands: tuple[OperandSpec, ...]
+    implicit: Implicit
+
+    def __repr__(self) -> str:
+        return f"<{self.family} {self.table}.{self.name}>"
+
+    def operand(self, field: str) -> OperandSpec | None:
+        """The spec of a field, or None when the opcode does not use it."""
+        return next((spec for spec in self.operands if spec.field == field), None)
+
+
+def mnemonic_of(name: str) -> str:
+    """``V_ADD_F32_E32`` -> ``v_add_f32``."""
+    return name.lower().removesuffix("_e32").removesuffix("_e64")
+
+
+def _is_source_only(name: str, optype: str) -> bool:
+    """Scalar K-format opcodes that read the register in the destination field."""
+    return name.startswith(("S_CMPK_", "S_SETREG_", "S_CBRANCH_I_FORK")) or optype in _COMPARED
+
+
+def _directions(name: str, field: str, optype: str, implicit: Implicit) -> tuple[bool, bool]:
+    """(is_dst, is_src) of a field."""
+    if field in _DESTINATIONS:
+        if _is_source_only(name, optype):
+            return False, True
+        return True, implicit.reads_destination
+    if field in _DATA:
+        if "ATOMIC" in name:
+            return True, True
+        stores = "STORE" in name or "PREFETCH" in name
+        return not stores, stores
+    return False, True
+
+
+def _spec(name: str, field: str, declared: tuple[Any, int, Any], implicit: Implicit) -> OperandSpec:
+    fmt, bits, optype = declared
+    is_dst, is_src = _directions(name, field, optype.name, implicit)
+    if field == "src0" and "SWAP" in name and name.startswith("V_"):
+        is_dst = True
+    return OperandSpec(field, fmt.name, bits, optype.name, is_dst, is_src)
+
+
+def _order(spec: OperandSpec) -> tuple[int, str]:
+    rank = _ORDER.index(spec.field) if spec.field in _ORDER else len(_ORDER)
+    return rank, spec.field.removeprefix("v").removeprefix("s") if rank == len(_ORDER) else ""
+
+
+def _canonical(field: str, names: Iterable[str]) -> str:
+    """The tables name some VOP3 sources after the DPP form; give them the field of this encoding."""
+    if field in names:
+        return field
+    return field.removeprefix("v") if field.removeprefix("v") in names else field
+
+
+@functools.cache
+def opcodes(family: str) -> Mapping[tuple[str, str], Opcode]:
+    """All opcodes of a family by (table, name)."""
+    operands = table_module(family, "operands").OPERANDS
+    result: dict[tuple[str, str], Opcode] = {}
+    for encoding in encodings(family).values():
+        for member in encoding.members:
+            key = (type(member).__name__, member.name)
+            if key in result:
+                continue
+            implicit = implicit_of(family, member)
+            declared = {_canonical(f, encoding.field_names): d for f, d in operands.get(member, {}).items()}
+            specs = [_spec(member.name, f, d, implicit) for f, d in declared.items() if f in encoding.field_names]
+            ordered = tuple(sorted(specs, key=_order))
+            mnemonic = mnemonic_of(member.name)
+            form = encoding.base.removesuffix("_SDST").removesuffix("_MFMA")
+            result[key] = Opcode(family, *key, member.value, form, mnemonic, ordered, implicit)
+    return result
+
+
+@functools.cache
+def dual_opcodes(family: str) -> Mapping[int, tuple[Opcode, Opcode]]:
+    """The opcodes of dual-issue (VOPD) instructions by number, each as (X form, Y form)."""
+    table = getattr(table_module(family, "enum"), "VOPDOp", ())
+    operands = table_module(family, "operands").OPERANDS if table else {}
+    return {member.value: _dual(family, member, operands.get(member, {})) for member in table}
+
+
+def _dual(family: str, member: Any, declared: Mapping[str, tuple[Any, int, Any]]) -> tuple[Opcode, Opcode]:
+    implicit = implicit_of(family, member)
+    y_specs = tuple(sorted((_spec(member.name, f, d, implicit) for f, d in declared.items()), key=_order))
+    x_names = {"vdsty": "vdstx", "srcy0": "srcx0", "vsrcy1": "vsrcx1"}
+    x_specs = tuple(replace(spec, field=x_names[spec.field]) for spec in y_specs)
+    forms = [
+        Opcode(family, "VOPDOp", member.name, member.value, "VOPD", mnemonic_of(member.name), specs, implicit)
+        for specs in (x_specs, y_specs)
+    ]
+    return forms[0], forms[1]
