@@ -64,7 +64,7 @@ def _rdna(
         acc_vgprs=0,
         lds_bytes=65536,
         lds_granularity=1024,
-        vgpr_granule=vgpr_granule,
+        vgpr_granule=granule,
         null_register=124,
         m0_register=125,
         true16=True,
@@ -91,8 +91,8 @@ def _cdna(
         sgprs=102,
         vgprs=256,
         acc_vgprs=256,
-        lds_bytes=lds_bytes,
-        lds_granularity=granularity,
+        lds_bytes=lds[0],
+        lds_granularity=lds[1],
         vgpr_granule=8,
         null_register=None,
         m0_register=124,
@@ -110,12 +110,12 @@ def _cdna(
 _ARCHS = {
     arch.name: arch
     for arch in (
-        _rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False, vgpr_granule=12),
-        _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False, vgpr_granule=12),
-        _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True, vgpr_granule=12),
-        _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True, vgpr_granule=12),
-        _cdna("gfx942", (9, 4, 2), 0x4C, lds_bytes=65536, granularity=512, fnuz=True),
-        _cdna("gfx950", (9, 5, 0), 0x4F, lds_bytes=163840, granularity=1280, fnuz=False),
+        _rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False, granule=12),
+        _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False, granule=12),
+        _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True, granule=12),
+        _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True, granule=12),
+        _cdna("gfx942", (9, 4, 2), 0x4C, lds=(65536, 512), fnuz=True),
+        _cdna("gfx950", (9, 5, 0), 0x4F, lds=(163840, 1280), fnuz=False),
     )
 }
 

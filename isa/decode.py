@@ -88,7 +88,7 @@ def _markers(family: str, encoding: Encoding, name: str) -> Mapping[int, Encodin
     for suffixes, codes in _MARKED:
         variant = next((table[encoding.name + s] for s in suffixes if encoding.name + s in table), None)
         if variant is not None and name in _names(variant):
-            found |= {code: variant for code in codes}
+            found |= dict.fromkeys(codes, variant)
     return MappingProxyType(found)
 
 
@@ -129,8 +129,10 @@ def _claims(family: str) -> Iterator[Claim]:
     table, bases = opcodes(family), base_encodings(family)
     plain = {(type(m).__name__, m.name) for e in bases for m in e.members}
     for encoding in bases:
-        if not encoding.members or encoding.by_name["op"].lo >= 32:  # the opcode is not in the first dword
-            yield Claim(*_claim(encoding, 0), _leaf(family, encoding, None))
+        if "op" not in encoding.by_name or encoding.by_name["op"].lo >= 32:  # the first dword holds no opcode
+            single = encoding.members[0] if len(encoding.members) == 1 else None
+            opcode = table[type(single).__name__, single.name] if single is not None else None
+            yield Claim(*_claim(encoding, 0), _leaf(family, encoding, opcode))
             continue
         literal = encodings(family).get(f"{encoding.name}_LIT")
         only = [m for m in literal.members if (type(m).__name__, m.name) not in plain] if literal else []

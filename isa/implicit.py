@@ -72,8 +72,8 @@ def implicit_of(family: str, member: Enum) -> Implicit:
     return Implicit(
         reads_scc="SCC" in reads,
         writes_scc="SCC" in writes,
-        reads_vcc=bool({"VCC", "VCCZ"} & reads) and not named_carry or name == "V_CNDMASK_B32_E32",
-        writes_vcc="VCC" in writes and not named_carry or table == "VOPCOp" and not compares_exec,
+        reads_vcc=(bool({"VCC", "VCCZ"} & reads) and not named_carry) or name == "V_CNDMASK_B32_E32",
+        writes_vcc=("VCC" in writes and not named_carry) or (table == "VOPCOp" and not compares_exec),
         reads_exec=vector or bool({"EXEC", "EXECZ", "EXEC_LO"} & reads),
         writes_exec="EXEC" in writes or compares_exec,
         reads_m0="M0" in reads,

@@ -34,7 +34,7 @@ class Dpp8:
 
 @dataclass(frozen=True, slots=True)
 class Sdwa:
-    """SDWA modifier of the destination: ``dst_sel`` 0-3 byte, 4-5 word, 6 dword; ``dst_unused`` 0 pad, 1 sext, 2 keep."""
+    """SDWA destination: ``dst_sel`` 0-3 byte, 4-5 word, 6 dword; ``dst_unused`` 0 pad, 1 sign-extend, 2 keep."""
 
     dst_sel: int
     dst_unused: int

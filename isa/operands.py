@@ -167,7 +167,8 @@ def _immediate(parts: Parts, spec: OperandSpec) -> Operand | None:
 
 def _lane_mask(parts: Parts, spec: OperandSpec) -> bool:
     """Scalar destinations of vector compares hold one bit per lane (the tables type them as plain 64 bits on CDNA)."""
-    return parts.opcode.mnemonic.startswith("v_cmp") and spec.bits == 64
+    compare = parts.opcode.mnemonic.startswith("v_cmp")
+    return compare and spec.field in ("vdst", "sdst") and spec.bits == 64
 
 
 def _code(parts: Parts, spec: OperandSpec) -> int:

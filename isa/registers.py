@@ -49,53 +49,16 @@ SCALAR_KINDS = frozenset(
 )
 CONSTANT_KINDS = frozenset({Kind.INT, Kind.FLOAT, Kind.LITERAL, Kind.IMM})
 
-INLINE_FLOATS = {
-    240: 0.5,
-    241: -0.5,
-    242: 1.0,
-    243: -1.0,
-    244: 2.0,
-    245: -2.0,
-    246: 4.0,
-    247: -4.0,
-    248: 0.15915494309189532,
-}
+INLINE_FLOATS = dict(zip(range(240, 248), (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0), strict=True))
+INLINE_FLOATS[248] = 0.15915494309189532
 """Inline float constants by encoding; 248 is 1/(2*pi)."""
 
+_HALF = (0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118)
+_SINGLE = (0x3F000000, 0xBF000000, 0x3F800000, 0xBF800000, 0x40000000, 0xC0000000, 0x40800000, 0xC0800000, 0x3E22F983)
+_DOUBLE_HIGH = (0x3FE0, 0xBFE0, 0x3FF0, 0xBFF0, 0x4000, 0xC000, 0x4010, 0xC010)
+_DOUBLE = (*(high << 48 for high in _DOUBLE_HIGH), 0x3FC45F306DC9C882)
 INLINE_FLOAT_BITS = {
-    16: {
-        240: 0x3800,
-        241: 0xB800,
-        242: 0x3C00,
-        243: 0xBC00,
-        244: 0x4000,
-        245: 0xC000,
-        246: 0x4400,
-        247: 0xC400,
-        248: 0x3118,
-    },
-    32: {
-        240: 0x3F000000,
-        241: 0xBF000000,
-        242: 0x3F800000,
-        243: 0xBF800000,
-        244: 0x40000000,
-        245: 0xC0000000,
-        246: 0x40800000,
-        247: 0xC0800000,
-        248: 0x3E22F983,
-    },
-    64: {
-        240: 0x3FE0000000000000,
-        241: 0xBFE0000000000000,
-        242: 0x3FF0000000000000,
-        243: 0xBFF0000000000000,
-        244: 0x4000000000000000,
-        245: 0xC000000000000000,
-        246: 0x4010000000000000,
-        247: 0xC010000000000000,
-        248: 0x3FC45F306DC9C882,
-    },
+    bits: dict(zip(range(240, 249), row, strict=True)) for bits, row in ((16, _HALF), (32, _SINGLE), (64, _DOUBLE))
 }
 """Bit patterns of the inline float constants by operand width and encoding."""
 
