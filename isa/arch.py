@@ -49,9 +49,7 @@ class Arch:
         return 32 in self.wave_sizes
 
 
-def _rdna(
-    name: str, target: tuple[int, int, int], tables: str, elf_mach: int, *, ttmp_ids: bool, vgpr_granule: int
-) -> Arch:
+def _rdna(name: str, target: tuple[int, int, int], tables: str, elf_mach: int, *, ttmp_ids: bool) -> Arch:
     return Arch(
         name=name,
         family=tables,
@@ -64,7 +62,7 @@ def _rdna(
         acc_vgprs=0,
         lds_bytes=65536,
         lds_granularity=1024,
-        vgpr_granule=granule,
+        vgpr_granule=12,
         null_register=124,
         m0_register=125,
         true16=True,
@@ -78,9 +76,7 @@ def _rdna(
     )
 
 
-def _cdna(
-    name: str, target: tuple[int, int, int], elf_mach: int, *, lds_bytes: int, granularity: int, fnuz: bool
-) -> Arch:
+def _cdna(name: str, target: tuple[int, int, int], elf_mach: int, *, lds: tuple[int, int], fnuz: bool) -> Arch:
     return Arch(
         name=name,
         family="cdna",
@@ -110,10 +106,10 @@ def _cdna(
 _ARCHS = {
     arch.name: arch
     for arch in (
-        _rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False, granule=12),
-        _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False, granule=12),
-        _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True, granule=12),
-        _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True, granule=12),
+        _rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False),
+        _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False),
+        _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True),
+        _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True),
         _cdna("gfx942", (9, 4, 2), 0x4C, lds=(65536, 512), fnuz=True),
         _cdna("gfx950", (9, 5, 0), 0x4F, lds=(163840, 1280), fnuz=False),
     )
