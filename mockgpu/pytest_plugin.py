@@ -27,7 +27,8 @@ class Totals:
         self.faults += numbers["faults"]
 
     def __str__(self) -> str:
-        lost = f" ({self.lost_workers} workers ended without a report)" if self.lost_workers else ""
+        workers = f"{self.lost_workers} worker{'s' if self.lost_workers > 1 else ''}"
+        lost = f" ({workers} ended without a report)" if self.lost_workers else ""
         return f"{self.kernels:,} kernels, {self.wave_instructions:,} wave-instructions, {self.faults:,} faults{lost}"
 
 

@@ -1,0 +1,100 @@
+"""What happens when Python starts with the package installed."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import mockgpu
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+LOOK = """
+import json, os, sys
+print(json.dumps({
+    "modules": sorted(m for m in sys.modules if m.split(".")[0] in ("mockgpu", "test", "tinygrad", "numpy")),
+    "finders": [type(f).__name__ for f in sys.meta_path if type(f).__module__ == "mockgpu.activation"],
+    "dev": os.environ.get("DEV"), "llvm": os.environ.get("LLVM_PATH"),
+}))
+"""
+
+
+def look(run: Run, code: str = "", **env: str) -> dict[str, object]:
+    result = run(code + LOOK, env=env)
+    assert result.returncode == 0, result.stderr
+    seen: dict[str, object] = json.loads(result.stdout)
+    return seen
+
+
+@pytest.mark.parametrize("env", [{}, {"MOCKGPU": ""}, {"MOCKGPU": "0"}])
+def test_when_off_nothing_is_loaded_and_nothing_changes(run: Run, env: dict[str, str]) -> None:
+    assert look(run, **env) == {"modules": [], "finders": [], "dev": None, "llvm": None}
+    seen = look(run, "import tinygrad\n", DEV="AMD", **env)
+    assert seen["finders"] == [] and seen["dev"] == "AMD" and seen["llvm"] is None
+    assert not any(m.startswith(("mockgpu", "test")) for m in seen["modules"])  # type: ignore[attr-defined]
+
+
+def test_when_on_only_the_activation_is_loaded_before_tinygrad_is(run: Run) -> None:
+    seen = look(run, MOCKGPU="1", DEV="AMD")
+    mocks = ["test.mockgpu.cuda", "test.mockgpu.mockgpu", "test.mockgpu.usb"]
+    assert seen["modules"] == ["mockgpu", "mockgpu.activation", "mockgpu.startup", *mocks]
+    assert seen["finders"] == ["Finder"] and seen["dev"] == "AMD"
+
+
+def test_activating_twice_is_activating_once(run: Run) -> None:
+    seen = look(run, "from mockgpu.activation import activate; activate(); activate()\n", MOCKGPU="1")
+    assert seen["finders"] == ["Finder"]
+
+
+def test_activating_after_tinygrad_was_imported_is_an_error(run: Run) -> None:
+    result = run("import tinygrad, mockgpu.activation as a; a.activate()")
+    assert "RuntimeError: tinygrad was imported before mockgpu: start Python with MOCKGPU=1" in result.stderr
+
+
+def test_dev_is_rewritten_when_tinygrad_is_imported(run: Run) -> None:
+    seen = look(run, "import tinygrad\n", MOCKGPU="1", DEV="AMD")
+    assert seen["dev"] == "MOCKKFD+AMD:LLVM" and Path(str(seen["llvm"])).is_file()
+    assert look(run, "import tinygrad\n", MOCKGPU="1")["dev"] == "MOCKKFD+AMD:LLVM"
+    cpu = look(run, "import tinygrad\n", MOCKGPU="1", DEV="CPU")
+    assert cpu["dev"] == "CPU" and cpu["llvm"] is None
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"MOCKGPU": "yes"}, "MOCKGPU='yes' is not understood; good values are: 0, 1"),
+        ({"MOCKGPU_ARCH": "gfx1"}, "MOCKGPU_ARCH='gfx1' is not understood; good values are: gfx1100"),
+        ({"MOCKGPU_DEVICES": "0"}, "MOCKGPU_DEVICES='0' is not understood; good values are: 1 to 64"),
+        ({"MOCKGPU_TYPO": "1"}, "MOCKGPU_TYPO is not a setting of mockgpu"),
+        ({"DEV": "NV"}, "DEV='NV': the NV device is not emulated; good values are: AMD"),
+        ({"DEV": "AMD::gfx77"}, "gfx77"),
+        ({"LLVM_PATH": "/nowhere/libLLVM.so"}, "LLVM_PATH='/nowhere/libLLVM.so' does not compile for gfx1100"),
+    ],
+)
+def test_a_bad_setting_stops_the_import_of_tinygrad_and_no_other_program(
+    run: Run, env: dict[str, str], message: str
+) -> None:
+    env = {"MOCKGPU": "1", **env}
+    assert run("import json; print('fine')", env=env).stdout == "fine\n"
+    result = run("import tinygrad", env=env)
+    assert result.returncode == 1 and message in result.stderr.splitlines()[-1]
+
+
+def test_targets_set_by_the_program_are_emulated_too(run: Run) -> None:
+    code = """
+from tinygrad.helpers import DEV, Context
+with Context(DEV="AMD"): print(repr(DEV.target("AMD")))
+with Context(DEV="CPU"): print(repr(DEV.target("AMD")), repr(DEV.target("CPU")))
+with Context(DEV="KFD+AMD:HIP"): print(repr(DEV.target("AMD", arch="gfx1100")))
+"""
+    result = run(code, env={"MOCKGPU": "1"})
+    assert result.stdout.split() == ["MOCKKFD+AMD:LLVM", "MOCKKFD+AMD:LLVM", "CPU", "MOCKKFD+AMD:HIP:gfx1100"], (
+        result.stderr
+    )
+
+
+def test_the_start_up_file_sorts_after_the_finder_of_an_editable_install() -> None:
+    assert sorted(["mockgpu.pth", "__editable__.mockgpu.pth"])[-1] == "mockgpu.pth"
+    line = (Path(mockgpu.__file__).parent / "mockgpu.pth").read_text()
+    assert line.startswith("import os;") and line.count("\n") == 1
