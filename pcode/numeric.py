@@ -1,7 +1,7 @@
 """Float and conversion arithmetic on numpy arrays of bit patterns under a :class:`Mode`: the public names.
 
-See :mod:`~mockgpu.pcode.numeric_format` for what a bit pattern array is. Functions that depend on a format are made for it
-once: ``binary("add", F32)(mode, a, b)``. Wrap evaluations in ``numpy.errstate(all="ignore")`` and check
+See :mod:`~mockgpu.pcode.numeric_format` for what a bit pattern array is. Functions that depend on a format are made for
+it once: ``binary("add", F32)(mode, a, b)``. Wrap evaluations in ``numpy.errstate(all="ignore")`` and check
 :func:`host_is_ieee` once per evaluation: the arithmetic relies on the host computing IEEE doubles, with denormals.
 """
 
@@ -37,6 +37,7 @@ from mockgpu.pcode.numeric_format import (
     FloatFormat,
     Mask,
     NumericError,
+    boxed,
     constant,
     container,
     float_mode,
@@ -76,11 +77,11 @@ from mockgpu.pcode.numeric_small import narrow_scaled, narrow_scaled_stochastic,
 __all__ = [
     "BF6", "BF8", "BF8_FNUZ", "BF16", "CLASSES", "F16", "F32", "F64", "FP4", "FP6", "FP8", "FP8_FNUZ",
     "Bits", "Denorm", "FloatFormat", "FloatMode", "HostFloatError", "Mask", "Mode", "NumericError", "Round",
-    "absolute", "as_signed", "binary", "ceil", "clamp", "classify", "compare", "constant", "container",
+    "absolute", "as_signed", "binary", "boxed", "ceil", "clamp", "classify", "compare", "constant", "container",
     "exponent_field", "extend", "finish", "float_mode", "float_to_float", "float_to_int", "floor", "flush",
     "flush_input", "flush_output", "fma", "format_of", "fract", "frexp_exponent", "from_doubles", "from_int64",
-    "host_is_ieee", "ieee_host", "int_to_float", "is_denormal", "is_even", "is_inf", "is_nan", "is_signaling", "is_zero",
-    "ldexp", "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic", "negate",
+    "host_is_ieee", "ieee_host", "int_to_float", "is_denormal", "is_even", "is_inf", "is_nan", "is_signaling",
+    "is_zero", "ldexp", "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic", "negate",
     "omod", "on_part", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
     "to_doubles", "to_normalized", "transcendental", "trunc", "values", "widen_scaled",
 ]  # fmt: skip

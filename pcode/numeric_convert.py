@@ -1,7 +1,7 @@
 """Conversions of numbers: between float formats, between integers, and across.
 
-Rounding follows MODE by the *destination's* format. Denormals are kept: an instruction flushes its operands and its result
-(:func:`~mockgpu.pcode.numeric_format.flush_input`), not the conversion in between.
+Rounding follows MODE by the *destination's* format. Denormals are kept: an instruction flushes its operands and its
+result (:func:`~mockgpu.pcode.numeric_format.flush_input`), not the conversion in between.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
 from mockgpu.pcode import numeric_exact as exact
 from mockgpu.pcode.numeric_float import to_doubles
 from mockgpu.pcode.numeric_format import (
@@ -20,6 +21,7 @@ from mockgpu.pcode.numeric_format import (
     Bits,
     FloatFormat,
     NumericError,
+    boxed,
     container,
     float_mode,
     is_nan,
@@ -55,7 +57,7 @@ def resize(x: Bits, bits: int, to: int) -> Bits:
     if bits > 64 and to < bits:
         x = x & ((1 << to) - 1)
     word = container(to)
-    out = x.astype(word)
+    out = boxed(x) if word is np.object_ else x.astype(word)
     if word is np.object_ or to in (16, 32, 64) or to > bits:
         return out
     return out & word((1 << to) - 1)  # type: ignore[no-any-return]
@@ -66,7 +68,7 @@ def extend(x: Bits, bits: int, to: int) -> Bits:
     if to <= bits:
         return resize(x, bits, to)
     if to > 64:
-        signed = as_signed(x.astype(np.object_), max(bits, 65)) if bits > 64 else as_signed(x, bits).astype(np.object_)
+        signed = as_signed(x, bits) if bits > 64 else boxed(as_signed(x, bits))
         return signed & ((1 << to) - 1)
     return from_int64(as_signed(x, bits), to)
 
@@ -202,14 +204,14 @@ def int_to_float(bits: int, signed: bool, dst: FloatFormat) -> Convert:
 def _wide_to_f64(mode: Mode, whole: npt.NDArray[Any]) -> Bits:
     if mode.f16_f64.nearest:
         return np.asarray(whole.astype(np.float64)).view(np.uint64)
-    return _each_integer(mode, F64, whole.astype(np.object_))
+    return _each_integer(mode, F64, whole)
 
 
 def _each_integer(mode: Mode, fmt: FloatFormat, x: Any) -> Bits:
     rounding = float_mode(fmt, mode).round
-    boxed = np.asarray(x, np.object_)
-    flat = [exact.round_pack(fmt, rounding, int(v < 0), abs(int(v)), 0) for v in boxed.ravel()]
-    return np.array(flat, fmt.word).reshape(boxed.shape)
+    whole = boxed(x)
+    flat = [exact.round_pack(fmt, rounding, int(v < 0), abs(int(v)), 0) for v in whole.ravel()]
+    return np.array(flat, fmt.word).reshape(whole.shape)
 
 
 # -- normalized integers ----------------------------------------------------------------------------------------------
@@ -217,7 +219,10 @@ def _each_integer(mode: Mode, fmt: FloatFormat, x: Any) -> Bits:
 
 @functools.cache
 def to_normalized(src: FloatFormat, bits: int, signed: bool) -> Convert:
-    """snorm (clamp to -1..1, times 2**(bits-1)-1) or unorm (clamp to 0..1, times 2**bits-1), to nearest even; NaN gives 0."""
+    """snorm (clamp to -1..1, times 2**(bits-1)-1) or unorm (clamp to 0..1, times 2**bits-1).
+
+    The result is rounded to nearest even; NaN gives 0.
+    """
     scale = float((1 << (bits - 1)) - 1 if signed else (1 << bits) - 1)
     low = -1.0 if signed else 0.0
 

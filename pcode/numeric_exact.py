@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+
 from mockgpu.pcode.numeric_format import Bits, FloatFormat
 from mockgpu.pcode.numeric_mode import Round
 

@@ -1,7 +1,7 @@
 """Arithmetic and comparison of f16, f32 and f64 under MODE, on bit pattern arrays.
 
-Every function takes the MODE first and returns patterns of its format. Rounding happens once. When the result is a NaN it
-is the first NaN operand made quiet (sign and payload kept), or the positive default NaN of an invalid operation.
+Every function takes the MODE first and returns patterns of its format. Rounding happens once. When the result is a NaN
+it is the first NaN operand made quiet (sign and payload kept), or the positive default NaN of an invalid operation.
 Callers silence numpy's floating-point warnings (``np.errstate(all="ignore")``) around a whole evaluation.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+
 from mockgpu.pcode import numeric_exact as exact
 from mockgpu.pcode.numeric_format import (
     BF16,
@@ -86,10 +87,7 @@ def _binary(fmt: FloatFormat, step: Callable[..., Any], directed: Callable[..., 
         how = float_mode(fmt, mode)
         if how.flush_in:
             a, b = flush(fmt, a), flush(fmt, b)
-        if how.nearest:
-            bits = step(a.view(native), b.view(native)).view(word)
-        else:
-            bits = directed(fmt, how.round, a, b)
+        bits = step(a.view(native), b.view(native)).view(word) if how.nearest else directed(fmt, how.round, a, b)
         if mode.fp16_ovfl and fmt is F16:
             bits = _saturate_f16(bits, a, _divisor_as_infinity(b) if step is operator.truediv else b)
         return finish(how, fmt, bits, a, b)
@@ -204,10 +202,7 @@ def _make_sqrt(fmt: FloatFormat) -> Op1:
         how = float_mode(fmt, mode)
         if how.flush_in:
             a = flush(fmt, a)
-        if how.nearest:
-            bits = _native(fmt, np.sqrt, a)
-        else:
-            bits = _exactly("sqrt", np.sqrt, fmt, how.round, a)
+        bits = _native(fmt, np.sqrt, a) if how.nearest else _exactly("sqrt", np.sqrt, fmt, how.round, a)
         return finish(how, fmt, bits, a)
 
     return run

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
 from mockgpu.pcode import ir
 from mockgpu.pcode.numeric_mode import PLAIN, FloatMode, Mode
 
@@ -28,8 +29,9 @@ class NumericError(ValueError):
 class FloatFormat:
     """A binary float format: one sign bit, ``exp`` exponent bits, ``man`` fraction bits.
 
-    ``special`` says what the top exponent means: ``ieee`` (infinity and NaN), ``fn`` (numbers, all ones is NaN), ``fnuz``
-    (numbers; the pattern of minus zero is the only NaN) or ``none`` (numbers only). ``native`` is numpy's type or None.
+    ``special`` says what the top exponent means: ``ieee`` (infinity and NaN), ``fn`` (numbers, all ones is NaN),
+    ``fnuz`` (numbers; the pattern of minus zero is the only NaN) or ``none`` (numbers only). ``native`` is numpy's type
+    or None.
     """
 
     name: str
@@ -166,10 +168,12 @@ def flush_output(fmt: FloatFormat, mode: Mode, x: Bits) -> Bits:
 
 @functools.cache
 def constant(bits: int, value: int) -> Bits:
-    """A pattern without axes."""
+    """A pattern without axes; of shape (1, 1) above 64 bits, where numpy would hand out a bare integer."""
     word = container(bits)
-    if word is np.object_:
-        boxed = np.empty((), np.object_)
-        boxed[()] = value
-        return boxed
-    return np.asarray(value, word)[()] if word is np.bool_ else word(value)  # type: ignore[no-any-return]
+    return boxed(value) if word is np.object_ else word(value)  # type: ignore[no-any-return]
+
+
+def boxed(x: Any) -> Bits:
+    """Python integers with at least one axis."""
+    values = np.asarray(x).astype(np.object_) if not isinstance(x, int) else np.array(x, np.object_)
+    return values if values.ndim else values.reshape(1, 1)

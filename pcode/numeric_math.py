@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mockgpu.pcode import numeric_exact as exact
 from mockgpu.pcode.numeric_convert import as_signed, from_doubles
 from mockgpu.pcode.numeric_float import Op1, Op2, binary, finish, sqrt, to_doubles

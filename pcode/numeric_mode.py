@@ -52,8 +52,8 @@ PLAIN = _float_mode(Round.NEAREST_EVEN, Denorm.KEEP)
 class Mode:
     """The floating-point state of a wave. The defaults are what the HSA kernel descriptor says when it says nothing.
 
-    ``round_f16_f64`` and ``denorm_f16_f64`` govern f16 and f64 together, as the register does. ``fp8_fnuz`` is not in the
-    register: it says that the part's 8-bit floats are the FNUZ kind (gfx942) and not the OCP kind.
+    ``round_f16_f64`` and ``denorm_f16_f64`` govern f16 and f64 together, as the register does. ``fp8_fnuz`` is not in
+    the register: it says that the part's 8-bit floats are the FNUZ kind (gfx942) and not the OCP kind.
     """
 
     round_f32: Round = Round.NEAREST_EVEN

@@ -6,6 +6,7 @@ Source: "Input and output modifiers" of the RDNA3 and CDNA3 manuals; they are no
 from __future__ import annotations
 
 import numpy as np
+
 from mockgpu.pcode.numeric_float import binary, compare
 from mockgpu.pcode.numeric_format import Bits, FloatFormat, is_nan
 from mockgpu.pcode.numeric_mode import Mode

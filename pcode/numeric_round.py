@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from mockgpu.pcode.numeric_format import F64, Bits, FloatFormat, Mask
 from mockgpu.pcode.numeric_mode import Round
 
@@ -63,9 +64,9 @@ def sum_to_odd(a: Doubles, b: Doubles) -> Doubles:
 def round_double(fmt: FloatFormat, rounding: Round, x: Doubles, saturate: bool = False) -> Bits:
     """``x`` as a pattern of ``fmt``: one rounding, infinities and NaN included.
 
-    ``saturate`` turns overflow of finite values into the largest number. A NaN keeps its sign and upper payload bits and
-    comes out quiet; formats without infinity turn an infinity into NaN, or the largest number when ``saturate`` is set or
-    there is no NaN either.
+    ``saturate`` turns overflow of finite values into the largest number. A NaN keeps its sign and upper payload bits
+    and comes out quiet; formats without infinity turn an infinity into NaN, or the largest number when ``saturate`` is
+    set or there is no NaN either.
     """
     bits = np.asarray(x).view(_U64)
     negative = bits >> _U64(63)

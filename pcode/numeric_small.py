@@ -1,7 +1,8 @@
 """Narrow formats: stochastic rounding and block scales (8, 6 and 4-bit floats).
 
-Stochastic rounding adds the upper bits of the random word to the part of the fraction that is cut off, then cuts it off:
-RDNA4 ISA manual, V_CVT_SR_FP8_F32 (S1[31:12]) and V_CVT_SR_BF8_F32 (S1[31:11]). Values that need no rounding never change.
+Stochastic rounding adds the upper bits of the random word to the part of the fraction that is cut off, then cuts it
+off: RDNA4 ISA manual, V_CVT_SR_FP8_F32 (S1[31:12]) and V_CVT_SR_BF8_F32 (S1[31:11]). Values that need no rounding never
+change.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+
 from mockgpu.pcode.numeric_convert import float_to_float, from_doubles, values
 from mockgpu.pcode.numeric_format import BF6, BF8, BF16, F16, F32, FP4, FP6, FP8, Bits, FloatFormat, on_part
 from mockgpu.pcode.numeric_mode import Mode, Round
@@ -23,7 +25,7 @@ FORMATS = {"f32": F32, "f16": F16, "bf16": BF16, "fp8": FP8, "bf8": BF8, "fp6": 
 
 
 def round_stochastic(mode: Mode, src: FloatFormat, dst: FloatFormat, x: Doubles, random: Bits) -> Bits:
-    """``x`` (numbers that came from ``src``) as patterns of ``dst``, rounded by the upper bits of the 32-bit ``random``."""
+    """``x`` (numbers that came from ``src``) as patterns of ``dst``, rounded by the upper bits of the u32 ``random``."""
     cut = max(src.man - dst.man, 0)
     chance = (random >> np.uint32(32 - cut)).astype(np.float64) * 2.0**-cut if cut else 0.0
     finite = np.isfinite(x)
