@@ -124,6 +124,9 @@ class ExprLowering:
         if name not in OPERANDS:
             raise PcodeTypeError(f"unknown name {name}")
         native = OPERANDS[name][0]
+        if name == "ADDR":
+            address = self._address_operand()
+            return retype(address, type or address.type)
         if native == B32:
             bits = self.widths.get(name, 32)
             if type is not None and (type.bits in _REGISTER_WIDTHS or type.bits % 32 == 0) and type.bits >= bits:
@@ -406,37 +409,12 @@ def _as_number(x: Expr) -> Expr:
 
 def _plain_conversions() -> dict[str, tuple[Type | None, Type]]:
     """Functions that are nothing but a conversion: name -> (type of the argument, type of the result)."""
-    pairs = [
-        "f16_to_f32",
-        "f32_to_f16",
-        "f32_to_f64",
-        "f64_to_f32",
-        "bf16_to_f32",
-        "f32_to_bf16",
-        "fp8_to_f32",
-        "bf8_to_f32",
-        "f32_to_fp8",
-        "f32_to_bf8",
-        "f16_to_i16",
-        "f16_to_u16",
-        "f32_to_i32",
-        "f32_to_u32",
-        "f32_to_u8",
-        "f64_to_i32",
-        "f64_to_u32",
-        "i16_to_f16",
-        "u16_to_f16",
-        "i32_to_f32",
-        "u32_to_f32",
-        "i32_to_f64",
-        "u32_to_f64",
-        "i16_to_i32",
-        "u16_to_u32",
-        "i8_to_i32",
-        "u8_to_u32",
-        "i4_to_i32",
-        "u4_to_u32",
-    ]
+    floats = "f16_to_f32 f32_to_f16 f32_to_f64 f64_to_f32 bf16_to_f32 f32_to_bf16"
+    small_floats = "fp8_to_f32 bf8_to_f32 f32_to_fp8 f32_to_bf8"
+    to_integers = "f16_to_i16 f16_to_u16 f32_to_i32 f32_to_u32 f32_to_u8 f64_to_i32 f64_to_u32"
+    from_integers = "i16_to_f16 u16_to_f16 i32_to_f32 u32_to_f32 i32_to_f64 u32_to_f64"
+    integers = "i16_to_i32 u16_to_u32 i8_to_i32 u8_to_u32 i4_to_i32 u4_to_u32"
+    pairs = " ".join((floats, small_floats, to_integers, from_integers, integers)).split()
     table: dict[str, tuple[Type | None, Type]] = {}
     for pair in pairs:
         source, target = (suffix_type(s) for s in pair.split("_to_"))

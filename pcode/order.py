@@ -31,7 +31,7 @@ def settle(body: Iterable[Stmt], output: Output) -> list[Stmt]:
 
 
 def _preload(block: list[Stmt], output: Output) -> list[Stmt]:
-    """Operands that are read more than once, or after a write, are read into a local at the start."""
+    """Operands that are read more than once, in a loop, or after a write, are read into a local at the start."""
     written = walk.writes(block)
     counts: Counter[Operand] = Counter()
     late: set[Operand] = set()
@@ -39,11 +39,11 @@ def _preload(block: list[Stmt], output: Output) -> list[Stmt]:
     for s in walk.statements(block):
         used = [x for e in walk.read_expressions(s) for x in walk.subexpressions(e) if isinstance(x, Operand)]
         counts.update(used)
-        if dirty or (isinstance(s, (ir.For, ir.While)) and walk.writes(s.body)):
+        if dirty:
             late.update(used)
+        if isinstance(s, (ir.For, ir.While)):
+            late.update(_read_in(s.body))
         dirty = dirty or (isinstance(s, Assign) and walk.place_name(s.target) is not None)
-        if isinstance(s, (ir.For, ir.While)) and walk.writes(s.body):
-            dirty = True
     chosen = [o for o, n in counts.items() if o.name not in written and (n > 1 or o in late)]
     locals_ = {o: Local(o.type, output.declare(_local_name(o), o.type)) for o in chosen}
 
@@ -52,6 +52,11 @@ def _preload(block: list[Stmt], output: Output) -> list[Stmt]:
 
     loads: list[Stmt] = [Assign(local, operand, f"{local.name} = {operand.name}") for operand, local in locals_.items()]
     return loads + [walk.rewrite_statement(s, change, lambda t: t) for s in block]
+
+
+def _read_in(block: Iterable[Stmt]) -> set[Operand]:
+    parts = (x for s in walk.statements(block) for e in walk.read_expressions(s) for x in walk.subexpressions(e))
+    return {x for x in parts if isinstance(x, Operand)}
 
 
 def _local_name(operand: Operand) -> str:
