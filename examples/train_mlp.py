@@ -15,6 +15,7 @@ The exit status is 0 if they do, 1 if they do not.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 
@@ -50,7 +51,7 @@ def initial_weights(rng: np.random.Generator) -> Weights:
     """Matrix and bias of each of the three layers, in turn."""
     sizes = [2, WIDTH, WIDTH, CLASSES]
     weights: Weights = []
-    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+    for fan_in, fan_out in itertools.pairwise(sizes):
         matrix = rng.normal(0, np.sqrt(2 / fan_in), (fan_in, fan_out))
         weights += [matrix.astype(np.float32), np.zeros(fan_out, np.float32)]
     return weights
