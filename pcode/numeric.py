@@ -81,7 +81,7 @@ __all__ = [
     "exponent_field", "extend", "finish", "float_mode", "float_to_float", "float_to_int", "floor", "flush",
     "flush_input", "flush_output", "fma", "format_of", "fract", "frexp_exponent", "from_doubles", "from_int64",
     "host_is_ieee", "ieee_host", "int_to_float", "is_denormal", "is_even", "is_inf", "is_nan", "is_signaling",
-    "is_zero", "ldexp", "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic", "negate",
-    "omod", "on_part", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
+    "is_zero", "ldexp", "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic",
+    "negate", "omod", "on_part", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
     "to_doubles", "to_normalized", "transcendental", "trunc", "values", "widen_scaled",
 ]  # fmt: skip

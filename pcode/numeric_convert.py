@@ -40,12 +40,12 @@ def as_signed(x: Bits, bits: int) -> npt.NDArray[Any]:
     """The two's complement numbers of patterns, in int64 (``bits`` up to 64) or Python integers."""
     if bits > 64:
         half = 1 << (bits - 1)
-        return (x ^ half) - half  # type: ignore[no-any-return]
+        return (x ^ half) - half
     wide = x.astype(np.int64)
     if bits == 64:
         return wide
     spare = np.int64(64 - bits)
-    return (wide << spare) >> spare  # type: ignore[no-any-return]
+    return (wide << spare) >> spare
 
 
 def resize(x: Bits, bits: int, to: int) -> Bits:

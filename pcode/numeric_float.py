@@ -50,7 +50,7 @@ def quieted(fmt: FloatFormat, nan: Mask, bits: Bits, *operands: Bits) -> Bits:
 def to_doubles(fmt: FloatFormat, x: Bits) -> Doubles:
     """The numbers of f16, bf16, f32 or f64 patterns; exact, NaN payloads aside."""
     if fmt.native is not None:
-        return x.view(fmt.native).astype(np.float64)
+        return x.view(fmt.native).astype(np.float64)  # type: ignore[no-any-return]
     if fmt is BF16:
         return (x.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     raise NumericError(f"no arithmetic on {fmt}")
@@ -104,7 +104,7 @@ def _finite(fmt: FloatFormat, *args: Bits) -> Mask:
     ok = np.isfinite(args[0].view(fmt.native))
     for x in args[1:]:
         ok = ok & np.isfinite(x.view(fmt.native))
-    return ok
+    return ok  # type: ignore[no-any-return]
 
 
 def _exactly(name: str, step: Callable[..., Any], fmt: FloatFormat, rounding: Round, *args: Bits) -> Bits:
@@ -276,7 +276,7 @@ def _is_easy(a: Bits, b: Bits, c: Bits) -> Mask:
     """No step of :func:`_fma_by_parts` overflows or loses bits to underflow."""
     ea, eb, ec = ((x >> np.uint64(52) & np.uint64(0x7FF)).astype(np.int64) for x in (a, b, c))
     both = ea + eb - 1023
-    return (ea < 2000) & (eb < 2000) & (ec < 2000) & (ea > 0) & (eb > 0) & (both > 200) & (both < 2000)  # type: ignore[no-any-return]
+    return (ea < 2000) & (eb < 2000) & (ec < 2000) & (ea > 0) & (eb > 0) & (both > 200) & (both < 2000)
 
 
 def _fma_by_parts(a: Bits, b: Bits, c: Bits) -> Bits:

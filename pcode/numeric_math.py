@@ -78,7 +78,7 @@ def is_even(fmt: FloatFormat, x: Bits) -> Mask:
 
 def exponent_field(fmt: FloatFormat, x: Bits) -> Bits:
     """The biased exponent, as an i32 pattern."""
-    return ((x >> fmt.word(fmt.man)) & fmt.word((1 << fmt.exp) - 1)).astype(np.uint32)
+    return ((x >> fmt.word(fmt.man)) & fmt.word((1 << fmt.exp) - 1)).astype(np.uint32)  # type: ignore[no-any-return]
 
 
 def mantissa(mode: Mode, fmt: FloatFormat, x: Bits) -> Bits:

@@ -26,7 +26,7 @@ def clamp(mode: Mode, fmt: FloatFormat, x: Bits) -> Bits:
     inside = np.where((x & fmt.word(fmt.sign)) != 0, fmt.word(0), np.minimum(x, one))
     nan = is_nan(fmt, x)
     if not np.count_nonzero(nan):
-        return inside
+        return inside  # type: ignore[no-any-return]
     return np.where(nan, fmt.word(0) if mode.dx10_clamp else x, inside)
 
 

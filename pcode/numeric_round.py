@@ -82,7 +82,7 @@ def round_double(fmt: FloatFormat, rounding: Round, x: Doubles, saturate: bool =
         out = np.where((rounded == 0) | (rounded == _U64(fmt.nan)), rounded, out)
     if np.count_nonzero(nan):
         out = np.where(nan, _narrow_nan(fmt, bits, negative), out)
-    return out.astype(fmt.word)
+    return out.astype(fmt.word)  # type: ignore[no-any-return]
 
 
 def _round_magnitude(fmt: FloatFormat, rounding: Round, magnitude: Bits, negative: Mask) -> Bits:
@@ -101,10 +101,10 @@ def _round_magnitude(fmt: FloatFormat, rounding: Round, magnitude: Bits, negativ
 def _round_up(rounding: Round, kept: Bits, rest: Bits, shift: Bits, negative: Mask) -> Mask:
     if rounding is Round.NEAREST_EVEN:
         half = _ONE << (shift - _ONE)
-        return (rest > half) | ((rest == half) & ((kept & _ONE) != 0))
+        return (rest > half) | ((rest == half) & ((kept & _ONE) != 0))  # type: ignore[no-any-return]
     if rounding is Round.ZERO:
         return np.zeros(np.shape(kept), np.bool_)
-    return (rest != 0) & (negative if rounding is Round.MINUS_INF else ~negative)
+    return (rest != 0) & (negative if rounding is Round.MINUS_INF else ~negative)  # type: ignore[no-any-return]
 
 
 def _overflow(fmt: FloatFormat, rounding: Round, magnitude: Bits, negative: Mask, saturate: bool) -> Bits:
@@ -128,6 +128,6 @@ def _narrow_nan(fmt: FloatFormat, bits: Bits, negative: Bits) -> Bits:
     if fmt.special == "fnuz":
         return np.full(np.shape(bits), fmt.nan, _U64)
     if fmt.special != "ieee":
-        return sign | _U64(fmt.nan)  # type: ignore[no-any-return]
+        return sign | _U64(fmt.nan)
     payload = (bits & _FRACTION) >> _U64(52 - fmt.man)
-    return sign | _U64(fmt.inf | fmt.quiet) | payload  # type: ignore[no-any-return]
+    return sign | _U64(fmt.inf | fmt.quiet) | payload

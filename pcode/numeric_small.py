@@ -25,7 +25,7 @@ FORMATS = {"f32": F32, "f16": F16, "bf16": BF16, "fp8": FP8, "bf8": BF8, "fp6": 
 
 
 def round_stochastic(mode: Mode, src: FloatFormat, dst: FloatFormat, x: Doubles, random: Bits) -> Bits:
-    """``x`` (numbers that came from ``src``) as patterns of ``dst``, rounded by the upper bits of the u32 ``random``."""
+    """``x`` (numbers that came from ``src``) as patterns of ``dst``, rounded by the upper bits of ``random`` (u32)."""
     cut = max(src.man - dst.man, 0)
     chance = (random >> np.uint32(32 - cut)).astype(np.float64) * 2.0**-cut if cut else 0.0
     finite = np.isfinite(x)

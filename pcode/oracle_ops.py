@@ -116,7 +116,7 @@ def _division(op: str, type: Type) -> Op2:
         if np.count_nonzero(b) != np.size(b):
             raise OracleError(f"{op} of {type} by zero")
         if not signed:
-            return a // b if op == "div" else a % b  # type: ignore[no-any-return]
+            return a // b if op == "div" else a % b
         x, y = num.as_signed(a, bits), num.as_signed(b, bits)
         rest = np.fmod(x, y)
         return num.from_int64((x - rest) // y if op == "div" else rest, bits)
@@ -153,7 +153,12 @@ def _shift(op: str, type: Type, count: Type) -> Op2:
     if bits > 64:
         every = (1 << bits) - 1
         return lambda mode, a, b: (num.as_signed(a, bits) >> fit(b)) & every
-    return lambda mode, a, b: num.from_int64(num.as_signed(a, bits) >> fit(b).astype(np.int64), bits)
+
+    def run(mode: Mode, a: Bits, b: Bits) -> Bits:
+        moved: Bits = num.as_signed(a, bits) >> fit(b).astype(np.int64)
+        return num.from_int64(moved, bits)
+
+    return run
 
 
 def _count_converter(bits: int, count: Type) -> Callable[[Bits], Bits]:
@@ -222,7 +227,7 @@ def extract(x: Bits, width: int, lo: int, bits: int) -> Bits:
     left = width - lo
     moved = x >> x.dtype.type(lo)
     if left == bits:
-        return moved.astype(num.container(bits))
+        return moved.astype(num.container(bits))  # type: ignore[no-any-return]
     return num.resize(moved, width, bits)
 
 
@@ -243,7 +248,7 @@ def insert(old: Bits, width: int, lo: Any, value: Bits, bits: int) -> Bits:
     if word is np.object_:
         place = lo if isinstance(lo, int) else num.boxed(lo)
         hole = ((1 << bits) - 1 << place) & ((1 << width) - 1)
-        return (old & ~hole) | ((num.boxed(value) << place) & hole)  # type: ignore[no-any-return]
+        return (old & ~hole) | ((num.boxed(value) << place) & hole)
     place = word(lo) if isinstance(lo, int) else np.minimum(lo, lo.dtype.type(width)).astype(word)
     hole = (word((1 << bits) - 1) << place) & word((1 << width) - 1)
     return (old & ~hole) | ((value.astype(word) << place) & hole)  # type: ignore[no-any-return]
