@@ -33,7 +33,7 @@ class Hook:
 HOOKS = {
     "tinygrad": Hook(before="configure"),
     "tinygrad.helpers": Hook(after="emulate_targets"),
-    "tinygrad.runtime.ops_amd": Hook(before="connect"),
+    "tinygrad.runtime.ops_amd": Hook(before="connect", after="watch_amd"),
     "tinygrad.runtime.support.compiler_llvm": Hook(before="find_compiler", after="key_compiler"),
 }
 #: Module, the name that tinygrad imports from it, and the function of ``mockgpu.hooks`` that gives its value.

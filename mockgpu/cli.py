@@ -11,11 +11,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from mockgpu import __version__, settings
-from mockgpu.isa.arch import arch_names
 from mockgpu.isa.errors import MockGPUError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run GPU programs on an emulated GPU.")
-Arch = Annotated[str | None, typer.Option(help=f"The GPU: {', '.join(arch_names())}.", metavar="ARCH")]
+Arch = Annotated[str | None, typer.Option(help=f"The GPU: {', '.join(settings.ARCHS)}.", metavar="ARCH")]
 Devices = Annotated[str | None, typer.Option(help="Number of GPUs.", metavar="N")]
 Engine = Annotated[
     str | None, typer.Option(help=f"What executes kernels: {', '.join(settings.ENGINES)}.", metavar="ENGINE")

@@ -1,6 +1,7 @@
 """What the activation runs before and after tinygrad's modules are loaded.
 
-This is the only place that touches tinygrad's runtime. Every function here is named in ``mockgpu.activation``.
+Together with ``mockgpu.recovery`` this is all that touches tinygrad's runtime. Every function here that is not private
+is named in ``mockgpu.activation``.
 """
 
 from __future__ import annotations
@@ -8,42 +9,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
-from mockgpu import compiler, settings, target
+from mockgpu import compiler, target
+from mockgpu.state import configure, open_system, state
 
-
-@dataclass
-class State:
-    """What is in force in this process."""
-
-    values: settings.Values
-    plan: target.Plan
-    verdict: compiler.Verdict | None = None
-
-
-_state: State | None = None
-
-
-def configure() -> None:
-    """Before tinygrad: validate the settings, rewrite DEV, find the compiler. Raises ConfigError or NoCompilerError."""
-    global _state
-    values = settings.read(os.environ)
-    plan = target.plan(os.environ.get("DEV", ""), values.arch)
-    _state = State(values, plan, compiler.choose(plan.arch, os.environ) if plan.needs_llvm else None)
-    os.environ["DEV"] = plan.dev
-
-
-def state() -> State:
-    """What ``configure`` found; configures when tinygrad was not imported yet."""
-    if _state is None:
-        configure()
-    assert _state is not None
-    return _state
+__all__ = ["configure"]
 
 
 def emulate_targets(helpers: ModuleType) -> None:
@@ -69,12 +44,22 @@ def file_interface() -> Any:
     from mockgpu.drivers import doorbells
     from mockgpu.drivers.files import MockFileIOInterface
 
+    open_system()
     doorbells.install(sys.modules["tinygrad.runtime.support.hcq"].MMIOInterface)
     return MockFileIOInterface
 
 
-def no_usb() -> NoReturn:
-    raise target.NotEmulatedError("DEV", os.environ.get("DEV", ""), "the USB interface")
+class NoUSB:
+    """``MockUSB3``: tinygrad imports it with every mock interface, and uses it with the USB interface only."""
+
+    def __init__(self, *_: object, **__: object):
+        raise target.NotEmulatedError("DEV", os.environ.get("DEV", ""), "the USB interface of AMD")
+
+    list_devices = __init__
+
+
+def no_usb() -> type[NoUSB]:
+    return NoUSB
 
 
 def no_cuda() -> NoReturn:
@@ -88,6 +73,14 @@ def connect() -> None:
     """Before ops_amd: whatever DEV says of other devices, AMD opens virtual files."""
     hcq = import_module("tinygrad.runtime.support.hcq")
     hcq.FileIOInterface = sys.modules["test.mockgpu.mockgpu"].MockFileIOInterface  # type: ignore[attr-defined]
+
+
+def watch_amd(ops_amd: ModuleType) -> None:
+    """After ops_amd: name the code of kernels for reports, and take part in the handling of faults."""
+    from mockgpu import recovery  # loads the drivers
+
+    recovery.register_code(ops_amd.AMDProgram)
+    recovery.report_faults(ops_amd.KFDIface)
 
 
 def find_compiler() -> None:

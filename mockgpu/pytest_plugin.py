@@ -68,12 +68,12 @@ class Plugin:
 def pytest_configure(config: pytest.Config) -> None:
     if not activation.is_on():
         return
-    from mockgpu import hooks
     from mockgpu.isa.errors import MockGPUError
+    from mockgpu.state import state
 
     try:
         activation.activate()
-        hooks.state()
+        state()
     except (MockGPUError, RuntimeError) as e:
         raise pytest.UsageError(f"mockgpu: {e}") from None
     config.pluginmanager.register(Plugin(), "mockgpu-report")

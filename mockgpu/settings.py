@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mockgpu.isa.arch import arch_names
 from mockgpu.isa.errors import ConfigError
 
+#: The architectures that have a board in the drivers, which are not imported here because they are slow to import.
+ARCHS = ("gfx1100", "gfx1201")
 ENGINES = ("oracle",)
+CLOCKS = ("work", "wall")
 LOG_LEVELS = ("off", "error", "warning", "info", "debug")
 DEFAULT_ARCH = "gfx1100"
 MIB, GIB = 1 << 20, 1 << 30
@@ -80,7 +82,9 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _size(text: str) -> int:
+def _size(text: str) -> int | None:
+    if text == "board":
+        return None
     number, unit = text[:-1], {"M": MIB, "G": GIB}.get(text[-1:].upper())
     if unit is None:
         raise ValueError(text)
@@ -94,7 +98,7 @@ TABLE = tuple(
     Setting(*row)
     for row in (
         ("MOCKGPU", "turns mockgpu on (1) or off (0, empty, unset)", "0", ("0", "1"), _choice("0", "1")),
-        ("MOCKGPU_ARCH", "the emulated GPU, unless DEV names one", DEFAULT_ARCH, arch_names(), _choice(*arch_names())),
+        ("MOCKGPU_ARCH", "the emulated GPU, unless DEV names one", DEFAULT_ARCH, ARCHS, _choice(*ARCHS)),
         ("MOCKGPU_DEVICES", "number of emulated GPUs", "6", ("1 to 64",), _between(1, 64)),
         ("MOCKGPU_ENGINE", "what executes the kernels", "oracle", ENGINES, _choice(*ENGINES)),
         (
@@ -104,7 +108,14 @@ TABLE = tuple(
             ("a number above 0, up to 86400",),
             _seconds,
         ),
-        ("MOCKGPU_VRAM", "memory of each GPU", "24G", ("a size from 256M to 1024G, such as 512M or 24G",), _size),
+        (
+            "MOCKGPU_VRAM",
+            "memory of each GPU",
+            "board",
+            ("board (what the real card has)", "a size from 256M to 1024G, such as 512M or 24G"),
+            _size,
+        ),
+        ("MOCKGPU_CLOCK", "what the clock of the GPU counts: its work, or time", "work", CLOCKS, _choice(*CLOCKS)),
         ("MOCKGPU_LOG", "how much is logged to stderr", "warning", LOG_LEVELS, _choice(*LOG_LEVELS)),
     )
 )
@@ -113,14 +124,18 @@ NAMES = tuple(s.name for s in TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The settings in force. ``timeout`` is in seconds, ``vram`` in bytes; ``arch`` is None when the user set none."""
+    """The settings in force. ``timeout`` is in seconds, ``vram`` in bytes or None for the board's.
+
+    ``arch`` is None when the user set none.
+    """
 
     on: bool
     arch: str | None
     devices: int
     engine: str
     timeout: float
-    vram: int
+    vram: int | None
+    clock: str
     log: str
 
 
@@ -145,6 +160,7 @@ def read(environ: Mapping[str, str]) -> Values:
         engine=v["MOCKGPU_ENGINE"],
         timeout=v["MOCKGPU_TIMEOUT"],
         vram=v["MOCKGPU_VRAM"],
+        clock=v["MOCKGPU_CLOCK"],
         log=v["MOCKGPU_LOG"],
     )
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from mockgpu import hooks
+from mockgpu.state import state
 
 
 def headline() -> str:
     """Device, architecture, engine and compiler in one line. Raises what configuring raises."""
-    state = hooks.state()
-    count = f"{state.values.devices} x AMD {state.plan.arch}"
-    return f"{count}, engine {state.values.engine}, compiler {state.verdict or 'not needed'}"
+    now = state()
+    count = f"{now.values.devices} x AMD {now.plan.arch}"
+    return f"{count}, engine {now.values.engine}, compiler {now.verdict or 'not needed'}"
 
 
 def executed() -> dict[str, int]:
     """What this process executed so far: ``kernels``, ``wave_instructions`` and ``faults``."""
-    totals = {"kernels": 0, "wave_instructions": 0, "faults": 0}
-    if "mockgpu.drivers.files" not in sys.modules:  # no device was opened
-        return totals
-    return totals
+    kfd = sys.modules.get("mockgpu.drivers.kfd")
+    if kfd is None:  # no device was opened
+        return {"kernels": 0, "wave_instructions": 0, "faults": 0}
+    done = kfd.statistics()
+    return {"kernels": done.kernels, "wave_instructions": done.instructions, "faults": done.faults}

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mockgpu.isa.arch import arch_names, get_arch
 from mockgpu.isa.errors import ConfigError, UnknownArchError
-from mockgpu.settings import DEFAULT_ARCH
+from mockgpu.settings import ARCHS, DEFAULT_ARCH
 
 INTERFACE = "MOCKKFD"
 RENDERER = "LLVM"
@@ -95,10 +94,8 @@ def plan(dev: str, arch: str | None) -> Plan:
 
 def _arch(from_dev: list[str], from_setting: str | None) -> str:
     for name in from_dev:
-        if name not in arch_names():
-            raise UnknownArchError("the architecture in DEV", name, arch_names())
-    if from_setting is not None:
-        get_arch(from_setting)
+        if name not in ARCHS:
+            raise UnknownArchError("the architecture in DEV", name, ARCHS)
     names = sorted({*from_dev, *([from_setting] if from_setting else [])})
     if len(names) > 1:
         raise ConflictError("MOCKGPU_ARCH" if from_setting else "DEV", " and ".join(names), names)

@@ -25,7 +25,7 @@ def test_info_json_tells_what_would_be_emulated() -> None:
     assert facts["problems"] == [] and facts["version"] == mockgpu.__version__
     assert facts["emulated"] == {"DEV": "MOCKKFD+AMD:LLVM", "arch": "gfx1201", "devices": 2, "engine": "oracle"}
     assert "LLVM" in facts["compiler"] and facts["versions"]["tinygrad"].startswith("0.14")
-    assert facts["settings"]["MOCKGPU_ARCH"] == "gfx1201" and facts["settings"]["MOCKGPU_VRAM"] == "24G"
+    assert facts["settings"]["MOCKGPU_ARCH"] == "gfx1201" and facts["settings"]["MOCKGPU_VRAM"] == "board"
     assert set(facts["caches"]) == {"compilers that proved themselves", "kernels (tinygrad)"}
 
 

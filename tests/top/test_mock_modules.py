@@ -57,9 +57,16 @@ def test_ours_is_found_and_theirs_stays_importable(run: Run, tmp_path: Path, lay
         assert result.stdout == "mockgpu.drivers.files\n", result.stderr
 
 
-@pytest.mark.parametrize(("module", "name"), [("usb", "MockUSB3"), ("cuda", "cuda")])
-def test_interfaces_without_emulation_say_so(run: Run, module: str, name: str) -> None:
-    result = run(f"from test.mockgpu.{module} import {name}", env={"MOCKGPU": "1"})
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from test.mockgpu.cuda import cuda",
+        "from test.mockgpu.usb import MockUSB3; MockUSB3(1, 2, 3)",
+        "from test.mockgpu.usb import MockUSB3; MockUSB3.list_devices(0xADD1, 1)",
+    ],
+)
+def test_interfaces_without_emulation_say_so(run: Run, use: str) -> None:
+    result = run(use, env={"MOCKGPU": "1"})
     assert "mockgpu.target.NotEmulatedError: DEV=" in result.stderr
     assert "is not emulated; good values are: AMD" in result.stderr
 

@@ -10,23 +10,25 @@ from mockgpu.isa.errors import ConfigError
 ROOT = Path(__file__).parents[2]
 BAD = {
     "MOCKGPU": ["yes", "2", "on", "-1", "00"],
-    "MOCKGPU_ARCH": ["gfx9999", "rdna3", "GFX1100", " gfx1100"],
+    "MOCKGPU_ARCH": ["gfx9999", "gfx950", "rdna3", "GFX1100", " gfx1100"],
     "MOCKGPU_DEVICES": ["0", "65", "-1", "two", "1.5", "٣", "1 "],
     "MOCKGPU_ENGINE": ["fast", "Oracle", "numpy"],
     "MOCKGPU_TIMEOUT": ["0", "-1", "nan", "inf", "1e9", "soon"],
     "MOCKGPU_VRAM": ["24", "24GB", "1M", "2000G", "G", "-1G", "1.5G"],
+    "MOCKGPU_CLOCK": ["real", "WALL"],
     "MOCKGPU_LOG": ["loud", "INFO", "1"],
 }
 GOOD = {
     "MOCKGPU": {"0": False, "1": True, "": False},
-    "MOCKGPU_ARCH": {"gfx1100": "gfx1100", "gfx950": "gfx950", "": None},
+    "MOCKGPU_ARCH": {"gfx1100": "gfx1100", "gfx1201": "gfx1201", "": None},
     "MOCKGPU_DEVICES": {"1": 1, "64": 64, "": 6},
     "MOCKGPU_ENGINE": {"oracle": "oracle"},
     "MOCKGPU_TIMEOUT": {"0.5": 0.5, "86400": 86400.0},
-    "MOCKGPU_VRAM": {"512M": 512 << 20, "24G": 24 << 30, "24g": 24 << 30},
+    "MOCKGPU_VRAM": {"512M": 512 << 20, "24G": 24 << 30, "24g": 24 << 30, "board": None, "": None},
+    "MOCKGPU_CLOCK": {"work": "work", "wall": "wall"},
     "MOCKGPU_LOG": {"off": "off", "debug": "debug"},
 }
-FIELDS = dict(zip(settings.NAMES, ("on", "arch", "devices", "engine", "timeout", "vram", "log"), strict=True))
+FIELDS = dict(zip(settings.NAMES, ("on", "arch", "devices", "engine", "timeout", "vram", "clock", "log"), strict=True))
 
 
 def test_every_setting_has_good_and_bad_values_here() -> None:
@@ -34,7 +36,7 @@ def test_every_setting_has_good_and_bad_values_here() -> None:
 
 
 def test_defaults() -> None:
-    assert settings.read({}) == settings.Values(False, None, 6, "oracle", 60.0, 24 << 30, "warning")
+    assert settings.read({}) == settings.Values(False, None, 6, "oracle", 60.0, None, "work", "warning")
 
 
 @pytest.mark.parametrize(("name", "text"), [(n, t) for n, texts in BAD.items() for t in texts])
@@ -70,3 +72,11 @@ def test_the_engines_are_those_that_exist() -> None:
 
     for name in settings.ENGINES:
         assert make_engine(get_arch("gfx1100"), name).name == name
+
+
+def test_the_architectures_and_clocks_are_those_that_exist() -> None:
+    from mockgpu.drivers.boards import BOARDS
+    from mockgpu.machine.clock import CLOCKS
+
+    assert list(BOARDS) == list(settings.ARCHS)
+    assert list(CLOCKS) == list(settings.CLOCKS)

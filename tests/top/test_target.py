@@ -12,7 +12,7 @@ REWRITTEN = {
     "AMD:LLVM": "MOCKKFD+AMD:LLVM",
     "AMD:HIP": "MOCKKFD+AMD:HIP",
     "AMD::gfx1201": "MOCKKFD+AMD:LLVM:gfx1201",
-    "AMD:LLVM:gfx950": "MOCKKFD+AMD:LLVM:gfx950",
+    "AMD:LLVM:gfx1201": "MOCKKFD+AMD:LLVM:gfx1201",
     "KFD+AMD": "MOCKKFD+AMD:LLVM",
     "KFD:0,2+AMD:HIP": "MOCKKFD:0,2+AMD:HIP",
     "MOCK+AMD": "MOCKKFD+AMD:LLVM",
@@ -63,14 +63,14 @@ def test_malformed_text_is_refused(dev: str) -> None:
 
 
 def test_an_unknown_architecture_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownArchError, match=r"gfx9999.*gfx1100, .*gfx1201, .*gfx950"):
+    with pytest.raises(UnknownArchError, match=r"gfx9999.*gfx1100, gfx1201"):
         target.plan("AMD:LLVM:gfx9999", None)
 
 
 def test_the_architecture_comes_from_dev_then_from_the_setting_then_from_the_default() -> None:
     assert target.plan("AMD:LLVM:gfx1201", None).arch == "gfx1201"
     assert target.plan("AMD:LLVM:gfx1201", "gfx1201").arch == "gfx1201"
-    assert target.plan("AMD", "gfx950").arch == "gfx950"
+    assert target.plan("AMD", "gfx1201").arch == "gfx1201"
     assert target.plan("CPU", None).arch == "gfx1100"
 
 
