@@ -105,7 +105,9 @@ def _span(encoding: Encoding, name: str) -> tuple[int, int]:
 
 
 def _leaf(family: str, encoding: Encoding, opcode: Opcode | None, needs_literal: bool = False) -> Leaf:
-    used = {spec.field for spec in opcode.operands} if opcode is not None else {"srcx0", "srcy0"}
+    used = {"srcx0", "srcy0"}
+    if opcode is not None:
+        used = {spec.field for spec in opcode.operands if spec.optype != "OPR_SENDMSG_RTN"}
     sources = [n for n in _LITERAL_FIELDS if n in encoding.by_name and n in used]
     return Leaf(
         opcode=opcode,
@@ -114,7 +116,7 @@ def _leaf(family: str, encoding: Encoding, opcode: Opcode | None, needs_literal:
         needs_literal=needs_literal,
         literal_fields=tuple(_span(encoding, n) for n in sources),
         source0=_span(encoding, "src0") if "src0" in used and "src0" in encoding.by_name else None,
-        by_marker=_markers(family, encoding, opcode.name) if opcode is not None else {},
+        by_marker=_markers(family, encoding, opcode.name) if opcode is not None and "src0" in used else {},
         must_be_zero=MUST_BE_ZERO.get((family, encoding.name), 0),
     )
 

@@ -84,6 +84,8 @@ def _directions(name: str, field: str, optype: str, implicit: Implicit) -> tuple
 
 def _spec(name: str, field: str, declared: tuple[Any, int, Any], implicit: Implicit) -> OperandSpec:
     fmt, bits, optype = declared
+    if field == "vdst" and "CMPSWAP" in name:  # the tables give it the width of the operand pair
+        bits //= 2
     is_dst, is_src = _directions(name, field, optype.name, implicit)
     if field == "src0" and "SWAP" in name and name.startswith("V_"):
         is_dst = True
@@ -102,6 +104,14 @@ def _canonical(field: str, names: Iterable[str]) -> str:
     return field.removeprefix("v") if field.removeprefix("v") in names else field
 
 
+# Operands that the generated tables leave out (RDNA3 manual, SOPK chapter).
+_LOOP_OPERANDS = (
+    OperandSpec("sdst", "FMT_NUM_B32", 32, "OPR_SDST", True, True),
+    OperandSpec("simm16", "FMT_NUM_I16", 16, "OPR_LABEL", False, True),
+)
+_MISSING_OPERANDS = {"S_SUBVECTOR_LOOP_BEGIN": _LOOP_OPERANDS, "S_SUBVECTOR_LOOP_END": _LOOP_OPERANDS}
+
+
 @functools.cache
 def opcodes(family: str) -> Mapping[tuple[str, str], Opcode]:
     """All opcodes of a family by (table, name)."""
@@ -115,6 +125,7 @@ def opcodes(family: str) -> Mapping[tuple[str, str], Opcode]:
             implicit = implicit_of(family, member)
             declared = {_canonical(f, encoding.field_names): d for f, d in operands.get(member, {}).items()}
             specs = [_spec(member.name, f, d, implicit) for f, d in declared.items() if f in encoding.field_names]
+            specs += _MISSING_OPERANDS.get(member.name, ())
             ordered = tuple(sorted(specs, key=_order))
             mnemonic = mnemonic_of(member.name)
             form = encoding.base.removesuffix("_SDST").removesuffix("_MFMA")

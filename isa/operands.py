@@ -174,6 +174,8 @@ def _lane_mask(parts: Parts, spec: OperandSpec) -> bool:
 def _code(parts: Parts, spec: OperandSpec) -> int:
     """The operand encoding of a field, looking through the DPP and SDWA forms of source 0."""
     name, fields, by_name = spec.field, parts.fields, parts.layout.by_name
+    if spec.optype == "OPR_SENDMSG_RTN":
+        return -1
     if name == "vdst" and spec.optype in _SCALAR_OPTYPES:
         return fields["vdst"]
     if name == "src0" and "vsrc0" in fields:
