@@ -1,0 +1,135 @@
+"""From a launch to waves: how a grid is cut into batches, and the state in which a wave starts.
+
+Sources: COMPUTE_PGM_RSRC1/2 in the AMDGPU back-end manual ("Kernel descriptor", "Initial kernel execution state")
+and the register headers; "Initial wave state" of the RDNA3 and RDNA4 ISA manuals.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mockgpu.isa.arch import Arch
+from mockgpu.machine.launch import Launch
+from mockgpu.machine.waves import EXEC, TTMP, Batch
+
+#: Lanes of a batch at which numpy's cost per element begins to count as much as the cost per call.
+BATCH_LANES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """COMPUTE_PGM_RSRC1 and 2 taken apart. Counts are of registers; ``mode`` is the initial MODE register."""
+
+    vgprs: int
+    mode: int
+    scratch: bool
+    user_sgprs: int
+    group_id: tuple[bool, bool, bool]
+    group_info: bool
+
+    @classmethod
+    def of(cls, launch: Launch, arch: Arch) -> Resources:
+        """Decode the registers of a launch."""
+        one, two = launch.rsrc1, launch.rsrc2
+        ieee_and_clamp = (one >> 21 & 1) << 8 | (one >> 23 & 1) << 9
+        mode = one >> 12 & 0xFF | (one >> 26 & 1) << 23
+        if not arch.trap_workgroup_ids:  # later parts have neither bit
+            mode |= ieee_and_clamp
+        return cls(
+            vgprs=_vgprs(one & 0x3F, launch.wave_size, arch),
+            mode=mode,
+            scratch=bool(two & 1),
+            user_sgprs=two >> 1 & 0x1F,
+            group_id=(bool(two >> 7 & 1), bool(two >> 8 & 1), bool(two >> 9 & 1)),
+            group_info=bool(two >> 10 & 1),
+        )
+
+
+def _vgprs(field: int, wave_size: int, arch: Arch) -> int:
+    """Registers that the VGPRS field stands for: granules of 8 (wave32 RDNA, CDNA) or 4 (wave64 RDNA)."""
+    granule = 4 if wave_size == 64 and arch.wave32 else 8
+    return min((field + 1) * granule, arch.vgprs)
+
+
+def batches(launch: Launch, arch: Arch, lanes: int = BATCH_LANES) -> Iterator[Batch]:
+    """The grid as a sequence of batches of whole workgroups, in the order of their ids (x fastest)."""
+    resources = Resources.of(launch, arch)
+    waves_per_group = -(-_items(launch) // launch.wave_size)
+    per_batch = max(1, lanes // (waves_per_group * launch.wave_size))
+    if resources.scratch and launch.scratch_waves:
+        per_batch = max(1, min(per_batch, launch.scratch_waves // waves_per_group))
+    ids = _group_ids(launch)
+    while workgroups := list(itertools.islice(ids, per_batch)):
+        yield start_batch(launch, arch, resources, workgroups)
+
+
+def _items(launch: Launch) -> int:
+    x, y, z = launch.block
+    return x * y * z
+
+
+def _group_ids(launch: Launch) -> Iterator[tuple[int, int, int]]:
+    ranges = [range(first, first + count) for first, count in zip(launch.start, launch.grid, strict=True)]
+    for z, y, x in itertools.product(ranges[2], ranges[1], ranges[0]):
+        yield x, y, z
+
+
+def start_batch(launch: Launch, arch: Arch, resources: Resources, workgroups: list[tuple[int, int, int]]) -> Batch:
+    """The waves of some workgroups in their initial state."""
+    items, size = _items(launch), launch.wave_size
+    per_group = -(-items // size)
+    batch = Batch(arch, len(workgroups) * per_group, size, resources.vgprs, workgroups, launch.lds_bytes, launch.kernel)
+    batch.group[:] = np.repeat(np.arange(len(workgroups)), per_group)
+    batch.ordinal[:] = np.tile(np.arange(per_group), len(workgroups))
+    batch.pc[:] = launch.entry
+    batch.mode[:] = resources.mode
+    _item_ids(batch, launch, items)
+    _scalars(batch, launch, arch, resources, per_group)
+    _scratch(batch, launch)
+    return batch
+
+
+def _item_ids(batch: Batch, launch: Launch, items: int) -> None:
+    """v0 holds the work item's id, x | y << 10 | z << 20; lanes past the workgroup's end are inactive."""
+    number = batch.ordinal[:, None] * batch.lanes + np.arange(batch.lanes)
+    x, y, _ = launch.block
+    packed = number % x | number // x % y << 10 | number // (x * y) << 20
+    active = number < items
+    batch.vgpr[0] = np.where(active, packed, 0)
+    bits = active.astype(np.uint64) << np.arange(batch.lanes, dtype=np.uint64)
+    mask = np.bitwise_or.reduce(bits, axis=1)
+    batch.sgpr[EXEC] = mask.astype(np.uint32)
+    batch.sgpr[EXEC + 1] = (mask >> np.uint64(32)).astype(np.uint32)
+
+
+def _scalars(batch: Batch, launch: Launch, arch: Arch, resources: Resources, per_group: int) -> None:
+    """User data first, then the enabled workgroup ids and the workgroup info word, in this order."""
+    for n, value in enumerate(launch.user_data[: resources.user_sgprs]):
+        batch.sgpr[n] = value
+    ids = np.array(batch.workgroups, np.int64)[batch.group].astype(np.uint32)
+    if arch.trap_workgroup_ids:
+        batch.sgpr[TTMP + 9] = ids[:, 0]
+        batch.sgpr[TTMP + 7] = ids[:, 1] | ids[:, 2] << np.uint32(16)
+        batch.sgpr[TTMP + 8] = batch.ordinal.astype(np.uint32) << np.uint32(25)
+        return
+    at = resources.user_sgprs
+    for axis, enabled in enumerate(resources.group_id):
+        if enabled:
+            batch.sgpr[at] = ids[:, axis]
+            at += 1
+    if resources.group_info:
+        first = (batch.ordinal == 0).astype(np.uint32) << np.uint32(31)
+        batch.sgpr[at] = first | np.uint32(per_group)
+
+
+def _scratch(batch: Batch, launch: Launch) -> None:
+    """Each wave of the batch has a slot of its own; the runtime allocates as many slots as waves may run."""
+    slots = np.arange(batch.waves, dtype=np.uint64)
+    if launch.scratch_waves:
+        slots %= np.uint64(launch.scratch_waves)
+    batch.scratch[:] = np.uint64(launch.scratch_base) + slots * np.uint64(launch.scratch_wave_bytes)
+    batch.scratch_bytes = launch.scratch_wave_bytes

@@ -1,0 +1,166 @@
+"""The context of instructions that access memory: addresses, data registers, atomics in rounds."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from mockgpu.isa.instruction import Instruction, Operand
+from mockgpu.isa.registers import Kind
+from mockgpu.machine.context import Context
+from mockgpu.machine.errors import MemoryViolation
+from mockgpu.machine.execute import Step
+from mockgpu.machine.operands import Reader, as_bits, container, dword, vector_reader, vector_writer
+from mockgpu.machine.semantics import evaluator_of, nodes
+from mockgpu.machine.waves import Array, Group
+from mockgpu.pcode import ir
+from mockgpu.pcode.oracle import Evaluator
+
+_MOST_DWORDS = 4  # of a vector memory operand
+
+
+class Space(Protocol):
+    """A memory space, see mockgpu.machine.space."""
+
+    def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array: ...
+
+    def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None: ...
+
+
+class MemoryContext(Context):
+    """``address`` gives the byte address of every lane; it is read once, before any register is written.
+
+    ``local``: equal addresses of different workgroups are different places (LDS).
+    """
+
+    local = False
+
+    def __init__(self, instruction: Instruction, wave_size: int, space: Space, address: Reader, *, vector: bool = True):
+        super().__init__(instruction.arch, instruction, wave_size, vector=vector)
+        self.space, self.address = space, address
+        self.addr: Array
+        self.reads["ADDR"] = lambda g, bits: as_bits(self.addr, bits)
+
+    def begin(self, g: Group) -> None:
+        """Attach to the waves that execute now, and compute the addresses."""
+        super().begin(g)
+        self.addr = self.address(g)
+
+    def _lanes(self, mask: Array | None) -> Array | None:
+        return self.g.lanes_of(mask) if self.lanes > 1 else mask
+
+    def load(self, addr: Array, bits: int, mask: Array | None) -> Array:
+        """``bits`` (8 to 64) of memory for the active lanes; the others get 0."""
+        value = self.space.load(self.g, addr, bits // 8, self._lanes(mask), self.lanes)
+        return as_bits(value, bits) if value.dtype != np.uint8 else value.astype(container(bits))
+
+    def store(self, addr: Array, value: Array, bits: int, mask: Array | None) -> None:
+        """Store ``bits`` (8 to 64) for the active lanes."""
+        self.space.store(self.g, addr, value, bits // 8, self._lanes(mask), self.lanes)
+
+    # -- data registers ---------------------------------------------------------------------------------------
+
+    def bind_data(self, name: str, operand: Operand) -> None:
+        """A vector source, as a whole and dword by dword."""
+        self._no_accumulation(operand)
+        reg = operand.index
+        self.reads[name] = lambda g, bits: as_bits(vector_reader(reg, max(bits, 32))(g), bits)
+        for k in range(_MOST_DWORDS):
+            self._bind_part(name, k, reg + k)
+
+    def _bind_part(self, name: str, k: int, reg: int) -> None:
+        self.reads[f"{name}.{k}"] = lambda g, bits: as_bits(g.vector(reg), bits)
+
+    def bind_result(self, operand: Operand | None) -> None:
+        """The vector registers that take RETURN_DATA; None when the instruction returns nothing."""
+        self.writes["RETURN_DATA"] = lambda g, v, bits, m: None
+        if operand is None or not operand.is_dst:
+            return
+        self._no_accumulation(operand)
+        self._bind_return(operand.index)
+        for k in range(_MOST_DWORDS):
+            self._bind_part("RETURN_DATA", k, operand.index + k)
+            self._bind_result_part(k, operand.index + k)
+
+    def _bind_return(self, reg: int) -> None:
+        def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
+            wide = max(bits, 32)
+            vector_writer(reg, wide)(g, as_bits(value, wide), mask)
+
+        self.reads["RETURN_DATA"] = lambda g, bits: as_bits(vector_reader(reg, max(bits, 32))(g), bits)
+        self.writes["RETURN_DATA"] = write
+
+    def _bind_result_part(self, k: int, reg: int) -> None:
+        self.writes[f"RETURN_DATA.{k}"] = lambda g, v, bits, m: g.write_vector(reg, dword(v, 0), g.lanes_of(m))
+
+    def _no_accumulation(self, operand: Operand) -> None:
+        if operand.kind is Kind.AGPR:
+            raise self.illegal("accumulation registers are not supported")
+
+
+def is_atomic(program: ir.Program) -> bool:
+    """Whether a program reads and writes memory."""
+    stores = any(isinstance(n, ir.Assign) and isinstance(n.target, ir.Mem) for n in nodes(program.body))
+    values = [n.value for n in nodes(program.body) if isinstance(n, ir.Assign)]
+    loads = any(isinstance(n, ir.Mem) for n in nodes(tuple(values)))
+    return stores and loads
+
+
+def access_bytes(program: ir.Program) -> int:
+    """Size of the widest single access."""
+    return max((n.type.bits // 8 for n in nodes(program.body) if isinstance(n, ir.Mem)), default=4)
+
+
+def memory_step(ctx: MemoryContext, program: ir.Program, kind: str) -> Step:
+    """A step that evaluates a memory instruction; an atomic one in rounds of distinct addresses."""
+    evaluator = evaluator_of(program)
+    if is_atomic(program):
+        size, two = access_bytes(program), "OFFSET1" in program.reads
+        return Step(lambda g: run_atomic(ctx, evaluator, g, size, two), kind)
+
+    def run(g: Group) -> None:
+        ctx.begin(g)
+        evaluator.run(ctx)
+
+    return Step(run, kind)
+
+
+def run_atomic(ctx: MemoryContext, evaluator: Evaluator, g: Group, size: int, two: bool) -> None:
+    """Execute in rounds: in each no two lanes touch the same address. Lower waves and lanes go first."""
+    ctx.begin(g)
+    before = g.exec
+    rank = _ranks(ctx, g, size, two)
+    rounds = int(rank.max()) + 1
+    if rounds == 1:
+        evaluator.run(ctx)
+        return
+    active = g.active
+    try:
+        for n in range(rounds):
+            g.exec = (rank == n) & active
+            evaluator.run(ctx)
+    finally:
+        g.exec = before
+
+
+def _ranks(ctx: MemoryContext, g: Group, size: int, two: bool) -> Array:
+    """For each lane (n, L) how many earlier active lanes access the same address."""
+    addr = np.broadcast_to(ctx.addr, (g.n, g.lanes)).astype(np.uint64)
+    misaligned = g.active & ((addr & np.uint64(size - 1)) != 0)
+    if misaligned.any() and not two:
+        raise MemoryViolation(f"misaligned atomic at {int(addr[misaligned][0]):#x}, {size} bytes")
+    rank = np.zeros((g.n, g.lanes), np.int64)
+    if two:  # pairs of addresses: one lane after the other
+        rank[g.active] = np.arange(int(g.active.sum()))
+        return rank
+    keys = addr + (g.batch.group[g.index].astype(np.uint64) << np.uint64(48))[:, None] if ctx.local else addr
+    flat = keys[g.active]
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.concatenate(([True], ordered[1:] != ordered[:-1])) if flat.size else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(starts, np.arange(flat.size), 0))
+    ranks = np.empty(flat.size, np.int64)
+    ranks[order] = np.arange(flat.size) - first
+    rank[g.active] = ranks
+    return rank

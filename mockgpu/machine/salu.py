@@ -1,0 +1,104 @@
+"""Scalar ALU instructions: SOP1, SOP2, SOPC, SOPK. One value per wave."""
+
+from __future__ import annotations
+
+from mockgpu.isa.instruction import Instruction, Operand
+from mockgpu.machine.context import BitsReader, BitsWriter, Context
+from mockgpu.machine.errors import IllegalInstruction
+from mockgpu.machine.execute import Run, Step
+from mockgpu.machine.operands import Reader, as_bits, dword, reader, scalar_reader
+from mockgpu.machine.semantics import evaluator_of, nodes, opcode_program, writes_more_than_once
+from mockgpu.machine.waves import Array, Group
+from mockgpu.pcode import ir
+from mockgpu.pcode.oracle import Evaluator
+
+_SOURCES = {"ssrc0": "S0", "ssrc1": "S1"}
+
+
+def _reader(read: Reader, copies: bool) -> BitsReader:
+    if copies:  # a view of the register file would change with it
+        return lambda g, bits: as_bits(read(g).copy(), bits)
+    return lambda g, bits: as_bits(read(g), bits)
+
+
+def scalar_context(instruction: Instruction, wave_size: int, program: ir.Program) -> Context:
+    """Context of a scalar instruction: sources S0 and S1, destination D0 (also the source of compares with SIMM16)."""
+    ctx = Context(instruction.arch, instruction, wave_size, vector=False)
+    copies = writes_more_than_once(program)
+    try:
+        for operand in instruction.operands:
+            if operand.field in _SOURCES:
+                ctx.reads[_SOURCES[operand.field]] = _reader(reader(ctx.arch, operand), copies)
+            elif operand.field == "sdst":
+                _bind_destination(ctx, operand, copies)
+    except LookupError as e:
+        raise IllegalInstruction(f"{instruction.mnemonic}: {e.args[0]}") from e
+    return ctx
+
+
+def _bind_destination(ctx: Context, operand: Operand, copies: bool) -> None:
+    code, null = operand.code, ctx.arch.null_register
+    old = _reader(scalar_reader(code, operand.bits, null), copies)
+    ctx.reads["D0"] = old
+    ctx.reads.setdefault("S0", old)
+    ctx.writes["D0"] = _writer(code, null)
+
+
+def _writer(code: int, null: int | None) -> BitsWriter:
+    def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
+        if code == null:
+            return
+        for k in range(-(-bits // 32)):
+            g.write_scalar(code + k, dword(value, k), mask)
+
+    return write
+
+
+def moves(program: ir.Program) -> bool:
+    """Whether a program writes PC."""
+    return "PC" in program.writes
+
+
+def sets_hardware_registers(program: ir.Program) -> bool:
+    """Whether a program may change MODE or another hardware register."""
+    return any(isinstance(n, ir.Assign) and isinstance(n.target, ir.HwReg) for n in nodes(program.body))
+
+
+def build(instruction: Instruction, wave_size: int) -> Step:
+    """The step of a scalar instruction. Raises NoSemanticsError or IllegalInstruction."""
+    from mockgpu.machine import control
+
+    special = control.special(instruction)
+    if special is not None:
+        return special
+    program = opcode_program(instruction.opcode)
+    ctx, evaluator = scalar_context(instruction, wave_size, program), evaluator_of(program)
+    if moves(program):
+        return branch(ctx, evaluator, instruction.size)
+    if sets_hardware_registers(program):
+        return Step(_changing(ctx, evaluator), "salu", ends=True)
+    return Step(lambda g: _run(ctx, evaluator, g), "salu")
+
+
+def _run(ctx: Context, evaluator: Evaluator, g: Group) -> None:
+    ctx.begin(g)
+    evaluator.run(ctx)
+
+
+def _changing(ctx: Context, evaluator: Evaluator) -> Run:
+    def run(g: Group) -> None:
+        _run(ctx, evaluator, g)
+        g.changed = True
+
+    return run
+
+
+def branch(ctx: Context, evaluator: Evaluator, size: int) -> Step:
+    """A step that may write PC: waves that do not write it go on behind the instruction."""
+
+    def run(g: Group) -> None:
+        g.batch.pc[g.index] = g.pc + size
+        g.moved = True
+        _run(ctx, evaluator, g)
+
+    return Step(run, "branch", ends=True)

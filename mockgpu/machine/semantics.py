@@ -1,0 +1,60 @@
+"""The lowered pseudocode of an opcode in evaluated form, and questions about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from mockgpu.isa.errors import NoSemanticsError
+from mockgpu.isa.opcode import Opcode
+from mockgpu.pcode import ir, lower
+from mockgpu.pcode.oracle import Evaluator, compile_program
+
+
+def evaluator_of(program: ir.Program) -> Evaluator:
+    """The compiled form of a program."""
+    return compile_program(program)
+
+
+def opcode_program(opcode: Opcode) -> ir.Program:
+    """The program of an opcode. Raises NoSemanticsError."""
+    return named_program(opcode.family, opcode.table, opcode.name)
+
+
+def named_program(family: str, table: str, name: str) -> ir.Program:
+    """The program of an opcode by table and name. Raises NoSemanticsError."""
+    try:
+        return lower.lower(family, table, name)
+    except lower.NoSemanticsError as e:
+        raise NoSemanticsError(name.lower(), e.reason, family) from None
+
+
+def nodes(root: Any) -> Iterator[Any]:
+    """Every node of a program, statement or expression, parents first."""
+    if isinstance(root, tuple):
+        for item in root:
+            yield from nodes(item)
+    elif is_dataclass(root) and not isinstance(root, ir.Type):
+        yield root
+        for f in fields(root):
+            yield from nodes(getattr(root, f.name))
+
+
+def assignments(program: ir.Program) -> list[ir.Assign]:
+    """All assignments of a program."""
+    return [n for n in nodes(program.body) if isinstance(n, ir.Assign)]
+
+
+def place(target: ir.Target) -> Any:
+    """What an assignment changes: the base of a slice."""
+    node: Any = target
+    while isinstance(node, ir.Bits):
+        node = node.base
+    return node
+
+
+def writes_more_than_once(program: ir.Program) -> bool:
+    """Whether registers may be written before the last read: then what was read must not be a view of registers."""
+    targets = [place(a.target) for a in assignments(program)]
+    return sum(not isinstance(t, ir.Local | ir.Element | ir.Mem) for t in targets) > 1

@@ -1,0 +1,177 @@
+"""Memory spaces as the lanes of a group see them: global, LDS and scratch.
+
+``load`` and ``store`` take byte addresses that broadcast to (waves, lanes) and the lanes that take part (None: all).
+A fault names the wave (its number inside the group) and the lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mockgpu.machine.errors import MemoryViolation, PageFault
+from mockgpu.machine.waves import Array, Group
+
+
+def _split(g: Group, array: Array, lanes: Array | None, width: int) -> Array:
+    """The elements of the lanes that take part, one-dimensional."""
+    full = np.broadcast_to(array, (g.n, width))
+    return full.ravel() if lanes is None else full[np.broadcast_to(lanes, (g.n, width))]
+
+
+def _join(g: Group, values: Array, lanes: Array | None, width: int) -> Array:
+    """Values of the lanes that took part, spread to (n, width); the others get 0."""
+    if lanes is None:
+        return values.reshape(g.n, width)
+    out = np.zeros((g.n, width), values.dtype)
+    out[np.broadcast_to(lanes, (g.n, width))] = values
+    return out
+
+
+def _blame(fault: PageFault, g: Group, lanes: Array | None, width: int) -> PageFault:
+    """Name the wave and lane of the element that faulted."""
+    if fault.index is not None:
+        at = fault.index
+        if lanes is not None:
+            at = int(np.flatnonzero(np.broadcast_to(lanes, (g.n, width)))[fault.index])
+        wave, lane = divmod(at, width)
+        fault.where = replace(fault.where, wave=wave, lane=lane if width > 1 else None)
+    return fault
+
+
+class Global:
+    """The address space of the process. ``width`` is L, or 1 for scalar loads."""
+
+    def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array:
+        flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
+        try:
+            values = g.memory.load(flat, nbytes)
+        except PageFault as fault:
+            raise _blame(fault, g, lanes, width) from None
+        return _join(g, values, lanes, width)
+
+    def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None:
+        flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
+        data = _split(g, value, lanes, width)
+        try:
+            g.memory.store(flat, data.astype(f"u{nbytes}", copy=False), nbytes)
+        except PageFault as fault:
+            raise _blame(fault, g, lanes, width) from None
+
+
+class Lds:
+    """The LDS of the waves' workgroups. Out of range: a load gives 0, a store writes the bytes in range.
+
+    Sources: "LDS out-of-range behavior" of the RDNA3 and RDNA4 manuals.
+    """
+
+    def _place(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> tuple[Array, Array]:
+        """(positions in the LDS array, booleans: inside the workgroup's allocation), one-dimensional."""
+        batch = g.batch
+        flat = _split(g, addr, lanes, width).astype(np.int64, copy=False)
+        base = (batch.group[g.index] * batch.lds_stride)[:, None]
+        inside = flat + nbytes <= batch.lds_bytes
+        return flat + _split(g, base, lanes, width), inside
+
+    def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array:
+        at, inside = self._place(g, addr, nbytes, lanes, width)
+        whole = bool(inside.all())
+        if not whole:
+            at = np.where(inside, at, 0)
+        values = _gather(g.batch.lds, at, nbytes)
+        if not whole:
+            values = np.where(inside, values, values.dtype.type(0))
+        return _join(g, values, lanes, width)
+
+    def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None:
+        at, inside = self._place(g, addr, nbytes, lanes, width)
+        data = _split(g, value, lanes, width)
+        if not inside.all():
+            self._store_bytes(g, at, data, nbytes, lanes, width, addr)
+            return
+        _scatter(g.batch.lds, at, data, nbytes)
+
+    def _store_bytes(
+        self, g: Group, at: Array, data: Array, nbytes: int, lanes: Array | None, width: int, addr: Array
+    ) -> None:
+        flat = _split(g, addr, lanes, width).astype(np.int64, copy=False)
+        for k in range(nbytes):
+            inside = flat + k < g.batch.lds_bytes
+            byte = (data >> data.dtype.type(8 * k)).astype(np.uint8)
+            g.batch.lds[at[inside] + k] = byte[inside]
+
+
+def _gather(memory: Array, at: Array, nbytes: int) -> Array:
+    """Little-endian words of ``nbytes`` bytes at byte positions."""
+    if nbytes == 1:
+        out: Array = memory[at]
+        return out
+    if not (at & (nbytes - 1)).any():
+        words: Array = memory[: memory.size // nbytes * nbytes].view(f"u{nbytes}")[at // nbytes]
+        return words
+    raw = memory[at[:, None] + np.arange(nbytes)]
+    unaligned: Array = np.ascontiguousarray(raw).view(f"u{nbytes}")[:, 0]
+    return unaligned
+
+
+def _scatter(memory: Array, at: Array, data: Array, nbytes: int) -> None:
+    data = data.astype(f"u{nbytes}", copy=False)
+    if not (at & (nbytes - 1)).any():
+        memory[: memory.size // nbytes * nbytes].view(f"u{nbytes}")[at // nbytes] = data
+        return
+    for k in range(nbytes):
+        memory[at + k] = (data >> data.dtype.type(8 * k)).astype(np.uint8)
+
+
+class Scratch:
+    """Private memory: addresses are byte offsets of a lane, stored dword by dword with the lanes interleaved.
+
+    Dword d of lane l lies at wave base + (d * lanes + l) * 4, as the swizzled scratch buffer of the hardware.
+    """
+
+    def __init__(self) -> None:
+        self._memory = Global()
+
+    def _swizzle(self, g: Group, offset: Array) -> Array:
+        at = offset.astype(np.uint64) & np.uint64(0xFFFFFFFF)
+        base = g.batch.scratch[g.index][:, None]
+        lane = g.batch.lane_ids.astype(np.uint64)
+        dword = (at >> np.uint64(2)) * np.uint64(g.lanes) + lane
+        return base + dword * np.uint64(4) + (at & np.uint64(3))
+
+    def _parts(self, addr: Array, nbytes: int) -> int:
+        """Bytes that can be moved at once: an access may not cross a dword of the interleaved storage."""
+        step = min(nbytes, 4)
+        return step if not (addr & np.array(step - 1, addr.dtype)).any() else 1
+
+    def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array:
+        self._check(g, addr, nbytes, lanes, width)
+        step = self._parts(addr, nbytes)
+        out = np.zeros((g.n, width), f"u{nbytes}")
+        for k in range(0, nbytes, step):
+            part = self._memory.load(g, self._swizzle(g, addr + np.array(k, addr.dtype)), step, lanes, width)
+            out |= part.astype(out.dtype) << out.dtype.type(8 * k)
+        return out
+
+    def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None:
+        self._check(g, addr, nbytes, lanes, width)
+        step = self._parts(addr, nbytes)
+        data = np.broadcast_to(value, (g.n, width)).astype(f"u{nbytes}")
+        for k in range(0, nbytes, step):
+            part = (data >> data.dtype.type(8 * k)).astype(f"u{step}")
+            self._memory.store(g, self._swizzle(g, addr + np.array(k, addr.dtype)), part, step, lanes, width)
+
+    def _check(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> None:
+        flat = _split(g, addr, lanes, width).astype(np.uint64) & np.uint64(0xFFFFFFFF)
+        limit = g.batch.scratch_bytes // g.lanes
+        if flat.size and int(flat.max()) + nbytes > limit:
+            at = int(np.argmax(flat))
+            fault = PageFault("", address=int(flat[at]), index=at)
+            where = _blame(fault, g, lanes, width).where
+            raise MemoryViolation(
+                f"scratch offset {int(flat[at]):#x} lies outside the {limit} bytes of a lane", where=where
+            )
+
+
+GLOBAL, LDS, SCRATCH = Global(), Lds(), Scratch()

@@ -1,0 +1,217 @@
+"""Vector ALU instructions: VOP1, VOP2, VOPC, VOP3, VOP3P, VINTERP.
+
+What they compute is their pseudocode; here are the operands around it: modifiers, lane masks, DPP, result modifiers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mockgpu.isa.instruction import Instruction, Operand
+from mockgpu.isa.registers import VGPR_BASE, Kind
+from mockgpu.machine import modifiers, wmma
+from mockgpu.machine.context import BitsReader, BitsWriter, Context
+from mockgpu.machine.dpp import Shuffle, shuffle_of
+from mockgpu.machine.errors import IllegalInstruction
+from mockgpu.machine.execute import Step
+from mockgpu.machine.operands import (
+    Reader,
+    as_bits,
+    mask_reader,
+    reader,
+    scalar_writer,
+    vector_reader,
+    vector_writer,
+)
+from mockgpu.machine.saturate import saturating
+from mockgpu.machine.semantics import evaluator_of, opcode_program, writes_more_than_once
+from mockgpu.machine.waves import VCC, Array, Group
+from mockgpu.pcode import ir
+from mockgpu.pcode.oracle import Evaluator
+
+_SOURCES = {"src0": "S0", "src1": "S1", "vsrc1": "S1", "src2": "S2"}
+#: Modifiers that a program may apply itself.
+_OWN = frozenset({"OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "ABS"})
+
+
+class VectorContext(Context):
+    """The context of a vector ALU instruction. ``shuffle`` is its DPP modifier.
+
+    ``bind_*`` connect the pseudocode's operands to the instruction's, with the modifiers of its encoding.
+    """
+
+    def __init__(self, instruction: Instruction, wave_size: int, program: ir.Program):
+        super().__init__(instruction.arch, instruction, wave_size, vector=True)
+        self.program = program
+        self.copies = writes_more_than_once(program)
+        self.shuffle: Shuffle | None = None
+        self.invalid: Array | None = None
+        self.scalar_source: Reader | None = None
+
+    def bind_sources(self, operands: tuple[Operand, ...], names: dict[str, str]) -> None:
+        """Sources by field. A lane mask among them is the condition or carry that the text calls VCC."""
+        for operand in operands:
+            name = names.get(operand.field)
+            if name is None or not operand.is_src:
+                continue
+            if operand.is_mask:
+                self.mask_readers["VCC"] = self._mask(operand)
+            else:
+                self.bind_source(name, operand)
+
+    def _mask(self, operand: Operand) -> Reader:
+        if operand.code < 128:
+            return mask_reader(operand.code)
+        plain, lanes = reader(self.arch, operand, bits=64), self.batch_lanes()
+        return lambda g: (plain(g) >> lanes & np.uint64(1)).astype(np.bool_)
+
+    def batch_lanes(self) -> Array:
+        """Lane numbers as uint64, (1, L)."""
+        return np.arange(self.wave_size, dtype=np.uint64)[None, :]
+
+    def bind_source(self, name: str, operand: Operand) -> None:
+        """One source, with modifiers."""
+        modified = self._modified(operand, self._plain(operand, operand.bits))
+        self.reads[name] = lambda g, bits: as_bits(modified(g), bits)
+        if operand.kind is Kind.VGPR:
+            self._bind_register(name, operand)
+        elif name == "S0":
+            self.scalar_source = reader(self.arch, operand, bits=32)
+
+    def _plain(self, operand: Operand, bits: int) -> Reader:
+        plain = reader(self.arch, operand, bits=bits)
+        if operand.field in ("src0", "srcx0") and self.shuffle is not None:
+            fetch, shuffle = plain, self.shuffle
+            return lambda g: shuffle.apply(fetch(g), self.invalid)
+        if self.copies and operand.code != -1:
+            view = plain
+            return lambda g: view(g).copy()
+        return plain
+
+    def _modified(self, operand: Operand, plain: Reader) -> Reader:
+        reads = self.program.reads
+        if "OPSEL_HI" in reads:
+            return plain if reads & {"NEG", "NEG_HI"} else modifiers.mixed(plain, operand)
+        if self.instruction.format == "VOP3P":
+            if modifiers.is_packed(operand) and not reads & _OWN:
+                return modifiers.packed(plain, operand)
+            neg = operand.neg and modifiers.float_format(operand.fmt) is not None
+            return modifiers.signed(plain, replace(operand, neg=neg))
+        absolute = operand.abs and "ABS" not in reads
+        negated = operand.neg and "NEG" not in reads
+        return modifiers.signed(plain, replace(operand, neg=negated, abs=absolute))
+
+    def _bind_register(self, name: str, operand: Operand) -> None:
+        """A source register as the target of a swap, and dwords of a wide one."""
+        reg = operand.index
+        self.writes[name] = self._register_writer(reg, int(operand.hi))
+        for k in range(operand.bits // 32):
+            part = vector_reader(reg + k, 32)
+            self.reads[f"{name}.{k}"] = _resized(part)
+
+    def _register_writer(self, reg: int, high: int) -> BitsWriter:
+        def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
+            vector_writer(reg, bits, high)(g, as_bits(value, bits), mask)
+
+        return write
+
+    def bind_result(self, operand: Operand) -> None:
+        """The destination: vector registers, a lane mask, or scalar registers (lane reads)."""
+        if operand.is_mask:
+            self.masks["D0"] = operand.code
+            return
+        if operand.code < VGPR_BASE:
+            null = self.arch.null_register
+            self.writes["D0"] = lambda g, v, bits, m: scalar_writer(operand.code, bits, null)(g, v, m)
+            return
+        reg, high = operand.index, int(operand.hi)
+        modify = modifiers.result_modifier(operand.fmt, self.instruction.omod, self.instruction.clamp)
+        plain = self._register_writer(reg, high)
+        if modify is None:
+            self.writes["D0"] = plain
+        else:
+            change = modify
+            self.writes["D0"] = lambda g, v, bits, m: plain(g, change(self.mode, as_bits(v, bits)), bits, m)
+        self._bind_old_result(reg, high)
+        for k in range(operand.bits // 32):
+            self.reads[f"D0.{k}"] = _resized(vector_reader(reg + k, 32))
+            self.writes[f"D0.{k}"] = self._register_writer(reg + k, 0)
+
+    def _bind_old_result(self, reg: int, high: int) -> None:
+        def read(g: Group, bits: int) -> Array:
+            value = vector_reader(reg, bits, high)(g)
+            return as_bits(value.copy() if self.copies else value, bits)
+
+        self.reads["D0"] = read
+
+    def read_vgpr(self, lane: Array, reg: Array) -> Array:
+        """As Context's; a lane read whose source is a scalar reads that."""
+        if self.scalar_source is not None:
+            return self.scalar_source(self.g)
+        return super().read_vgpr(lane, reg)
+
+    def run(self, evaluator: Evaluator, g: Group) -> None:
+        """Execute on a group; lanes that DPP turns off are inactive meanwhile."""
+        self.begin(g)
+        if self.shuffle is None:
+            evaluator.run(self)
+            return
+        self.invalid, lanes = self.shuffle.lanes(g)
+        before = g.exec
+        g.exec = g.lanes_of(lanes)
+        if g.exec is not None:
+            g.exec = np.broadcast_to(g.exec, (g.n, g.lanes))
+        narrowed = g.exec
+        try:
+            evaluator.run(self)
+        finally:
+            if g.exec is narrowed:  # not if EXEC was written
+                g.exec = before
+
+
+def _resized(read: Reader) -> BitsReader:
+    return lambda g, bits: as_bits(read(g), bits)
+
+
+def _lane_mask_bit(ctx: VectorContext, name: str) -> BitsWriter:
+    """Writing 0 or 1 to a lane mask as a whole, or one bit of a second result, means the executing lane's bit."""
+    return lambda g, value, bits, mask: ctx.write_lane_mask(name, as_bits(value, 1), mask)
+
+
+def build(instruction: Instruction, wave_size: int) -> Step:
+    """The step of a vector ALU instruction. Raises NoSemanticsError or IllegalInstruction."""
+    if wmma.is_matrix(instruction):
+        return Step(wmma.build(instruction, wave_size), "wmma")
+    if instruction.sdwa is not None:
+        raise IllegalInstruction(f"{instruction.mnemonic}: SDWA is not supported")
+    ctx, evaluator = prepare(instruction, wave_size)
+    return Step(lambda g: ctx.run(evaluator, g), "valu")
+
+
+def prepare(instruction: Instruction, wave_size: int) -> tuple[VectorContext, Evaluator]:
+    """The context and evaluator of a vector ALU instruction."""
+    program = opcode_program(instruction.opcode)
+    if instruction.clamp:
+        program = saturating(instruction, program)
+    ctx = VectorContext(instruction, wave_size, program)
+    try:
+        if instruction.dpp is not None:
+            ctx.shuffle = shuffle_of(instruction.arch, instruction.dpp, wave_size)
+        _bind(ctx, instruction, program)
+    except LookupError as e:
+        raise IllegalInstruction(f"{instruction.mnemonic}: {e.args[0]}") from e
+    return ctx, evaluator_of(program)
+
+
+def _bind(ctx: VectorContext, instruction: Instruction, program: ir.Program) -> None:
+    ctx.bind_sources(instruction.operands, _SOURCES)
+    ctx.masks["D0"] = VCC
+    for operand in instruction.operands:
+        if operand.field == "vdst":
+            ctx.bind_result(operand)
+        elif operand.field == "sdst":
+            ctx.masks["VCC"] = ctx.masks["D1"] = operand.code
+            ctx.writes["VCC"] = _lane_mask_bit(ctx, "VCC")
+            ctx.writes["D1"] = _lane_mask_bit(ctx, "D1")
