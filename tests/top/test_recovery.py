@@ -1,0 +1,145 @@
+"""Wrong kernels: what tinygrad raises, and that the process goes on to run others."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tinygrad import Device, Tensor
+from tinygrad.device import BufferSpec, TinyELF
+from tinygrad.dtype import dtypes
+from tinygrad.helpers import Target
+from tinygrad.runtime.support.compiler_llvm import AMDLLVMCompiler
+from tinygrad.runtime.support.hcq import HCQBuffer
+
+from mockgpu.drivers import kfd
+
+NOWHERE = 0x7F00DEAD0000
+SOURCE = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare void @llvm.trap()
+define amdgpu_kernel void @{name}(ptr addrspace(1) %out, ptr addrspace(1) %in) #0 {{
+  %lane = call i32 @llvm.amdgcn.workitem.id.x()
+  %source = getelementptr i32, ptr addrspace(1) %in, i32 %lane
+  %target = getelementptr i32, ptr addrspace(1) %out, i32 %lane
+  {body}
+}}
+attributes #0 = {{ nounwind "amdgpu-flat-work-group-size"="1,64" }}
+"""
+COPY = "%v = load i32, ptr addrspace(1) %source\n store i32 %v, ptr addrspace(1) %target\n ret void"
+ILLEGAL = 'call void asm sideeffect ".long 0xffffffff", ""()\n ret void'
+TRAP = "call void @llvm.trap()\n ret void"
+FOR_EVER = "br label %l\nl:\n %v = load volatile i32, ptr addrspace(1) %source\n br label %l"
+
+
+@pytest.fixture
+def dev() -> Any:
+    device = Device["AMD"]
+    if not device.iface.__class__.__name__.startswith("MOCK"):
+        pytest.fail("AMD is not the emulated device")
+    return device
+
+
+@pytest.fixture
+def launch(dev: Any) -> Callable[..., None]:
+    """``launch(name, body, out, source, wait=True)``: compile and run one workgroup of 32 lanes."""
+    signature = (("out", 0, dtypes.int32, (64,)), ("in", 1, dtypes.int32, (64,)))
+
+    def run(name: str, body: str, out: HCQBuffer, source: HCQBuffer, wait: bool = True) -> None:
+        library = AMDLLVMCompiler(dev.arch).compile(SOURCE.format(name=name, body=body))
+        program = dev.runtime(TinyELF(library, name, Target("AMD"), signature))
+        program(out, source, global_size=(1, 1, 1), local_size=(32, 1, 1), wait=wait)
+
+    return run
+
+
+@pytest.fixture
+def good(dev: Any) -> Iterator[HCQBuffer]:
+    buffer = dev.allocator.alloc(4096, BufferSpec())
+    yield buffer
+    dev.allocator.free(buffer, 4096)
+
+
+@pytest.fixture
+def bad(dev: Any) -> HCQBuffer:
+    """A buffer that is mapped nowhere."""
+    return HCQBuffer(NOWHERE, 4096, owner=dev)
+
+
+def the_process_goes_on(dev: Any) -> None:
+    assert dev.error_state is None
+    dev.synchronize()
+    assert (Tensor([1, 2, 3]) + 1).tolist() == [2, 3, 4]
+
+
+def test_a_load_outside_of_every_mapping(dev: Any, launch: Any, good: HCQBuffer, bad: HCQBuffer) -> None:
+    with pytest.raises(RuntimeError) as e:
+        launch("reads_nowhere", COPY, good, bad)
+    first, second = str(e.value).splitlines()
+    assert first.startswith("MMU fault: 0x7F00DEAD0000 | NotPresent=1 ReadOnly=0")
+    assert re.match(
+        r"AMD:0: page fault: read at 0x7f00dead0000, no mapping holds this address \(kernel reads_nowhere, "
+        r"PC 0x[0-9a-f]+, 'global_load_b32 .*', workgroup \(0, 0, 0\), wave 0, lane 0\)$",
+        second,
+    )
+    the_process_goes_on(dev)
+
+
+def test_a_store_outside_of_every_mapping(dev: Any, launch: Any, good: HCQBuffer, bad: HCQBuffer) -> None:
+    with pytest.raises(RuntimeError, match=r"MMU fault: 0x7F00DEAD0000[^\n]*\n.*write at .*kernel writes_nowhere,"):
+        launch("writes_nowhere", COPY, bad, good)
+    the_process_goes_on(dev)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [(ILLEGAL, r"illegal instruction: .* 0xffffffff \(kernel stops_here, PC 0x"), (TRAP, "'s_trap 2'")],
+)
+def test_an_instruction_that_cannot_be_executed(dev: Any, launch: Any, good: HCQBuffer, body: str, text: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=rf"HW fault: [^\n]*\n.*{text}"):
+        launch("stops_here", body, good, good)
+    assert time.monotonic() - start < 5
+    the_process_goes_on(dev)
+
+
+def test_a_kernel_that_never_ends(dev: Any, launch: Any, good: HCQBuffer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kfd.system().machine.devices[0], "timeout", 0.5)
+    with pytest.raises(RuntimeError, match=r"HW fault: [^\n]*\n.*0\.5 s \(kernel turns_round, PC 0x[0-9a-f]+"):
+        launch("turns_round", FOR_EVER, good, good)
+    the_process_goes_on(dev)
+
+
+def test_the_error_of_a_launch_that_nobody_waits_for_comes_with_the_next_wait(
+    dev: Any, launch: Any, good: HCQBuffer, bad: HCQBuffer
+) -> None:
+    launch("not_awaited", COPY, good, bad, wait=False)
+    with pytest.raises(RuntimeError, match="kernel not_awaited"):
+        dev.synchronize()
+    the_process_goes_on(dev)
+
+
+def test_an_error_found_while_copying_comes_once(dev: Any, launch: Any, good: HCQBuffer, bad: HCQBuffer) -> None:
+    launch("before_a_copy", COPY, good, bad, wait=False)
+    with pytest.raises(RuntimeError, match="kernel before_a_copy"):
+        dev.allocator._copyout(memoryview(bytearray(64)), good)
+    the_process_goes_on(dev)
+
+
+def test_a_fault_of_one_device_is_reported_to_the_one_that_waits_for_it(
+    dev: Any, launch: Any, good: HCQBuffer, bad: HCQBuffer
+) -> None:
+    there = Tensor([1, 2, 3], device="AMD:1").realize()
+    launch("on_the_first", COPY, good, bad, wait=False)
+    with pytest.raises(RuntimeError, match="kernel on_the_first"):
+        (there.to("AMD:0") + Tensor([1, 1, 1])).tolist()
+    the_process_goes_on(dev)
+    assert there.tolist() == [1, 2, 3]
+
+
+def test_faults_are_counted(launch: Any, good: HCQBuffer, bad: HCQBuffer) -> None:
+    before = kfd.statistics().faults
+    with pytest.raises(RuntimeError):
+        launch("is_counted", COPY, good, bad)
+    assert kfd.statistics().faults == before + 1
