@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mockgpu.isa.decoded import Decoded, Dpp8, Dpp16
 from mockgpu.isa.disasm_memory import memory_text
-from mockgpu.isa.disasm_operands import is_float, modified, operand_text, scalar_text
+from mockgpu.isa.disasm_operands import is_float, literal_text, modified, operand_text, scalar_text
 from mockgpu.isa.disasm_scalar import immediate_text
 from mockgpu.isa.opcode import opcodes
 from mockgpu.isa.operands import Operand
@@ -19,7 +19,8 @@ _SHORT = ("VOP1", "VOP2", "VOPC")
 _TRUE16_FORMATS = ("VOP1", "VOP2", "VOPC", "VOP3", "VINTERP")
 _BARE = frozenset({"v_nop", "v_pipeflush", "v_readfirstlane_b32", "v_clrexcp"})
 _OMOD = ("", " mul:2", " mul:4", " div:2")
-_MATRIX = ("v_wmma", "v_swmmac")
+_HALVES_ONLY = frozenset({"v_cndmask_b16"})  # the register halves say it all
+_WIDE_MATRIX = ("v_wmma_f32", "v_wmma_i32", "v_swmmac")
 
 
 def disassemble(inst: Decoded, pc: int | None = None, wave_size: int | None = None) -> str:
@@ -52,19 +53,25 @@ def _scalar(inst: Decoded, pc: int | None, lanes: int) -> str:
         if view.code < 0:
             texts.append(immediate_text(inst, view.optype, view.index, pc))
         else:
-            texts.append(operand_text(inst.arch, _at_least_dword(view), lanes))
+            texts.append(operand_text(inst.arch, _at_least_dword(inst.format, view), lanes))
     if mnemonic in ("s_setreg_b32",):
         texts.reverse()
     if mnemonic == "s_setreg_imm32_b32":
-        texts.append(f"{inst.literal or 0:#x}")
+        texts.append(literal_text(inst.literal or 0, 32, "FMT_NUM_B32"))
     if mnemonic == "s_endpgm" and texts == ["0"]:
         texts = []
     return _join(mnemonic, _with_constant(inst, texts))
 
 
-def _at_least_dword(view: Operand) -> Operand:
-    """Scalar literals are shown whole even where the opcode uses fewer bits."""
-    return replace(view, bits=32) if view.kind is Kind.LITERAL and view.bits < 32 else view
+def _at_least_dword(form: str, view: Operand) -> Operand:
+    """Most scalar constants are shown as 32 bits even where the opcode uses fewer."""
+    if view.bits >= 32 or view.kind not in (Kind.LITERAL, Kind.FLOAT):
+        return view
+    if view.fmt == "FMT_NUM_F16" and form == "SOP2":
+        return view
+    if view.fmt == "FMT_NUM_F16" and form == "SOPC":
+        return replace(view, fmt="FMT_NUM_B16")
+    return replace(view, bits=32)
 
 
 def _with_constant(inst: Decoded, texts: list[str]) -> list[str]:
@@ -72,8 +79,7 @@ def _with_constant(inst: Decoded, texts: list[str]) -> list[str]:
     mnemonic = inst.mnemonic
     if "fmamk" not in mnemonic and "fmaak" not in mnemonic and "madmk" not in mnemonic and "madak" not in mnemonic:
         return texts
-    mask = 0xFFFF if inst.operands[0].bits == 16 else 0xFFFFFFFF
-    constant = f"{(inst.literal or 0) & mask:#x}"
+    constant = f"{inst.literal or 0:#x}"
     return [*texts[:2], constant, *texts[2:]] if "mk_" in mnemonic else [*texts, constant]
 
 
@@ -117,6 +123,8 @@ def _vector(inst: Decoded, lanes: int) -> str:
 
 def _vector_operand(inst: Decoded, view: Operand, lanes: int) -> str:
     true16 = inst.arch.true16 and view.bits == 16 and inst.format in _TRUE16_FORMATS
+    if view.kind is Kind.FLOAT and "ldexp" in inst.mnemonic:  # the exponent is an integer, shown as a float
+        view = replace(view, fmt="FMT_NUM_F16")
     text = operand_text(inst.arch, view, lanes, true16)
     if inst.format in ("VOP3P", "VOP3PX2"):
         return _mix_modified(inst, text, view)
@@ -156,12 +164,10 @@ def _bits(value: int, count: int) -> str:
 
 def _vector_modifiers(inst: Decoded, views: list[Operand]) -> str:
     sources = sum(view.field in ("src0", "src1", "src2") for view in views)
-    if inst.format in ("VOP3P", "VOP3PX2"):
-        text = _packed_modifiers(inst, sources)
-    else:
-        text = _select_modifiers(inst, sources)
+    packed = inst.format in ("VOP3P", "VOP3PX2")
+    text = _packed_modifiers(inst, sources) if packed else _select_modifiers(inst, sources)
     if inst.clamp:
-        text += " clamp"
+        text = " clamp" + text if inst.format == "VINTERP" else text + " clamp"
     text += _OMOD[inst.omod]
     if inst.format == "VINTERP":
         text += f" wait_exp:{inst.fields['waitexp']}"
@@ -170,8 +176,9 @@ def _vector_modifiers(inst: Decoded, views: list[Operand]) -> str:
 
 def _select_modifiers(inst: Decoded, sources: int) -> str:
     opsel = inst.fields.get("opsel", 0)
-    if not opsel or not any(view.bits == 16 for view in inst.operands):
+    if not opsel or inst.mnemonic in _HALVES_ONLY or not any(view.bits == 16 for view in inst.operands):
         return ""
+    sources += inst.opcode.implicit.reads_destination  # the accumulator counts as the last source
     result = [opsel >> 3] if not (inst.mnemonic.startswith("v_cmp") and inst.dpp) else []
     bits = [*(opsel >> n & 1 for n in range(sources)), *result]
     return f" op_sel:[{','.join(map(str, bits))}]" if any(bits) else ""
@@ -185,7 +192,7 @@ def _packed_modifiers(inst: Decoded, sources: int) -> str:
     high = fields["opsel_hi"] | fields["opsel_hi2"] << 2
     full = (1 << sources) - 1
     parts = []
-    matrix = mnemonic.startswith(_MATRIX)
+    matrix = mnemonic.startswith(_WIDE_MATRIX)
     if fields["opsel"] & full:
         parts.append(f" op_sel:{_bits(fields['opsel'], sources)}")
     if not matrix and high & full != (0 if mix else full):

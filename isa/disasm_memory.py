@@ -5,6 +5,7 @@ from __future__ import annotations
 from mockgpu.isa.decoded import Decoded
 from mockgpu.isa.disasm_image import image_text
 from mockgpu.isa.disasm_operands import operand_text, register_range, scalar_text
+from mockgpu.isa.disasm_scalar import small_or_hex
 from mockgpu.isa.operands import Operand, returns_old_value
 
 _CACHE_BITS = {"rdna3": ("glc", "slc", "dlc"), "cdna": ("sc0", "nt", "sc1")}
@@ -76,8 +77,8 @@ def cache_text(inst: Decoded) -> str:
 
 
 _LOAD_HINTS = ("", "NT", "HT", "LU", "NT_RT", "RT_NT", "NT_HT", "")
-_STORE_HINTS = ("", "NT", "HT", "RT_WB", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
-_ATOMIC_HINTS = ("", "RETURN", "NT", "NT_RETURN", "CASCADE_RT", "CASCADE_RETURN", "CASCADE_NT", "CASCADE_NT_RETURN")
+_STORE_HINTS = ("", "NT", "HT", "WB", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
+_ATOMIC_HINTS = ("", "RETURN", "NT", "NT_RETURN", "CASCADE_RT", "CASCADE_RT", "CASCADE_NT", "CASCADE_NT")
 _SCOPES = ("", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS")
 
 
@@ -86,7 +87,8 @@ def _temporal_text(inst: Decoded) -> str:
     text = ""
     if hint:
         text = f" th:{_hint_name(inst.mnemonic, hint, scope)}"
-    return text + (f" scope:{_SCOPES[scope]}" if scope else "")
+    text += f" scope:{_SCOPES[scope]}" if scope else ""
+    return text + (" nv" if inst.fields.get("nv", 0) else "")
 
 
 def _hint_name(mnemonic: str, hint: int, scope: int) -> str:
@@ -97,6 +99,8 @@ def _hint_name(mnemonic: str, hint: int, scope: int) -> str:
         kind, table = "STORE", _STORE_HINTS
     if hint == 3 and scope == 3 and kind != "ATOMIC":
         return f"TH_{kind}_BYPASS"
+    if hint >= 4 and scope < 2 and kind == "ATOMIC":  # cascading needs a scope beyond the shader engine
+        return f"TH_ATOMIC_{hint:#x}"
     return f"TH_{kind}_{table[hint]}" if table[hint] else f"{hint:#x}"
 
 
@@ -168,6 +172,8 @@ def _bitmask(and_mask: int, or_mask: int, xor_mask: int) -> str:
 def _segment(inst: Decoded, lanes: int) -> str:
     fields, form = inst.fields, inst.format
     views = _by_field(inst)
+    if not views:
+        return inst.mnemonic + cache_text(inst)
     names = [view.field for view in inst.operands]
     texts = []
     if "vdst" in names and views["vdst"].is_dst:
@@ -195,7 +201,10 @@ def _offset_text(inst: Decoded) -> str:
 
 def _scalar_memory(inst: Decoded, lanes: int) -> str:
     fields = inst.fields
-    texts = _texts(inst, lanes, "sdata", "sbase")
+    if not inst.operands:
+        return inst.mnemonic
+    texts = [small_or_hex(fields["sdata"])] if "probe" in inst.mnemonic else _texts(inst, lanes, "sdata")
+    texts += _texts(inst, lanes, "sbase")
     rest = ""
     if inst.opcode.operand("sbase") is not None:
         views = _by_field(inst)
@@ -204,7 +213,8 @@ def _scalar_memory(inst: Decoded, lanes: int) -> str:
         has_offset = bool(fields.get("imm", 1))
         if "soffset" in views:
             texts.append(operand_text(inst.arch, views["soffset"], lanes))
-            rest = f" offset:{_signed_hex(offset)}" if has_offset and offset else ""
+            shown = has_offset and (offset or inst.arch.family == "rdna4")
+            rest = f" offset:{_signed_hex(offset)}" if shown else ""
         else:
             texts.append(_signed_hex(offset))
     return _join(inst.mnemonic, texts, rest + cache_text(inst) + _scalar_cache(inst))
@@ -224,6 +234,8 @@ def _signed_hex(value: int) -> str:
 def _buffer(inst: Decoded, lanes: int) -> str:
     fields = inst.fields
     views = _by_field(inst)
+    if not views:
+        return inst.mnemonic
     texts = []
     if "vdata" in views:
         extra = fields.get("tfe", 0)

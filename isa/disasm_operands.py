@@ -72,7 +72,8 @@ def operand_text(arch: Arch, view: Operand, wave_size: int, true16: bool = False
     if view.kind in (Kind.INT, Kind.IMM):
         return str(view.index)
     if view.kind is Kind.FLOAT:
-        if view.bits == 16 and not is_float(view.fmt):  # LLVM shows what a 16-bit integer operand receives
+        if view.bits == 16 and view.fmt.endswith(("U16", "I16", "B16")):
+            # A 16-bit integer operand receives the bits of the half-precision constant.
             return f"{INLINE_FLOAT_BITS[16][view.code]:#x}"
         return float_constant(view.code, view.bits)
     if view.kind is Kind.LITERAL:

@@ -160,14 +160,13 @@ def branch_text(value: int, pc: int | None) -> str:
     return f"{pc + 4 + 4 * signed:#x}"
 
 
-_NO_IMMEDIATE_WHEN_ZERO = frozenset({"s_endpgm"})
-
-
 def immediate_text(inst: Decoded, optype: str, value: int, pc: int | None) -> str:
     """The text of ``simm16`` (or of the message number in ``ssrc0``)."""
     family, mnemonic = inst.arch.family, inst.mnemonic
     if optype == "OPR_LABEL":
         return branch_text(value, pc)
+    if mnemonic == "s_endpgm":
+        return str(value)
     if optype == "OPR_WAITCNT" and mnemonic == "s_waitcnt":
         return _waitcnt(family, value)
     if optype in ("OPR_WAITCNT_DEPCTR", "OPR_WAIT_ALU"):

@@ -34,12 +34,14 @@ class Implicit:
     reads_destination: bool = False
 
 
+# These write only a part of the destination, or only sometimes.
+_KEEPS_DESTINATION = ("S_CMOV", "S_BITSET", "V_WRITELANE")
 _DUAL_VCC = ("V_DUAL_CNDMASK_B32",)
 _DUAL_ACCUMULATE = ("V_DUAL_FMAC_F32", "V_DUAL_DOT2ACC_F32_F16", "V_DUAL_DOT2ACC_F32_BF16")
 
 
 def _scan(text: str) -> tuple[set[str], set[str]]:
-    """(names read, names written) of a pseudocode text."""
+    """(names read, names written) of a pseudocode text. A name that the text has written before is not an input."""
     reads: set[str] = set()
     writes: set[str] = set()
     for line in _COMMENT.sub("", text).splitlines():
@@ -47,11 +49,12 @@ def _scan(text: str) -> tuple[set[str], set[str]]:
             target = _TARGET.match(statement)
             rest = statement
             if target is not None:
-                writes.add(target.group(1))
-                if target.group(2):
-                    reads.add(target.group(1))
                 rest = statement[target.end() :]
-            reads |= set(_WORD.findall(rest))
+                if target.group(2):
+                    rest += f" {target.group(1)}"
+            reads |= set(_WORD.findall(rest)) - writes
+            if target is not None:
+                writes.add(target.group(1))
     return reads, writes
 
 
@@ -78,5 +81,5 @@ def implicit_of(family: str, member: Enum) -> Implicit:
         writes_exec="EXEC" in writes or compares_exec,
         reads_m0="M0" in reads,
         writes_m0="M0" in writes,
-        reads_destination="D0" in reads,
+        reads_destination="D0" in reads or name.startswith(_KEEPS_DESTINATION),
     )

@@ -83,13 +83,15 @@ def _directions(name: str, field: str, optype: str, implicit: Implicit) -> tuple
 
 
 def _spec(name: str, field: str, declared: tuple[Any, int, Any], implicit: Implicit) -> OperandSpec:
-    fmt, bits, optype = declared
-    if field == "vdst" and "CMPSWAP" in name:  # the tables give it the width of the operand pair
-        bits //= 2
+    fmt, bits, optype = declared[0].name, declared[1], declared[2]
+    if "LDEXP_F16" in name and field.endswith("src1"):  # the tables call the integer exponent a float
+        fmt = "FMT_NUM_I16"
+    if field == "vdst" and "CMPSWAP" in name:  # some tables give it the width of the operand pair
+        bits = 64 if name.endswith(("64", "X2")) else 32
     is_dst, is_src = _directions(name, field, optype.name, implicit)
     if field == "src0" and "SWAP" in name and name.startswith("V_"):
         is_dst = True
-    return OperandSpec(field, fmt.name, bits, optype.name, is_dst, is_src)
+    return OperandSpec(field, fmt, bits, optype.name, is_dst, is_src)
 
 
 def _order(spec: OperandSpec) -> tuple[int, str]:
@@ -109,7 +111,18 @@ _LOOP_OPERANDS = (
     OperandSpec("sdst", "FMT_NUM_B32", 32, "OPR_SDST", True, True),
     OperandSpec("simm16", "FMT_NUM_I16", 16, "OPR_LABEL", False, True),
 )
-_MISSING_OPERANDS = {"S_SUBVECTOR_LOOP_BEGIN": _LOOP_OPERANDS, "S_SUBVECTOR_LOOP_END": _LOOP_OPERANDS}
+_MISSING_OPERANDS = {
+    "S_SUBVECTOR_LOOP_BEGIN": _LOOP_OPERANDS,
+    "S_SUBVECTOR_LOOP_END": _LOOP_OPERANDS,
+    "S_WAITCNT": (OperandSpec("simm16", "FMT_NUM_B16", 16, "OPR_WAITCNT", False, True),),
+    "S_GET_BARRIER_STATE": (
+        OperandSpec("sdst", "FMT_NUM_B32", 32, "OPR_SDST", True, False),
+        OperandSpec("ssrc0", "FMT_NUM_B32", 32, "OPR_SSRC_BARRIER_ID", False, True),
+    ),
+    "S_BARRIER_INIT": (OperandSpec("ssrc0", "FMT_NUM_B32", 32, "OPR_SSRC_BARRIER_ID", False, True),),
+    "S_BARRIER_JOIN": (OperandSpec("ssrc0", "FMT_NUM_B32", 32, "OPR_SSRC_BARRIER_ID", False, True),),
+    "S_ENDPGM": (OperandSpec("simm16", "FMT_NUM_B16", 16, "OPR_SIMM16", False, True),),
+}
 
 
 @functools.cache
@@ -125,7 +138,7 @@ def opcodes(family: str) -> Mapping[tuple[str, str], Opcode]:
             implicit = implicit_of(family, member)
             declared = {_canonical(f, encoding.field_names): d for f, d in operands.get(member, {}).items()}
             specs = [_spec(member.name, f, d, implicit) for f, d in declared.items() if f in encoding.field_names]
-            specs += _MISSING_OPERANDS.get(member.name, ())
+            specs = specs or list(_MISSING_OPERANDS.get(member.name, ()))
             ordered = tuple(sorted(specs, key=_order))
             mnemonic = mnemonic_of(member.name)
             form = encoding.base.removesuffix("_SDST").removesuffix("_MFMA")

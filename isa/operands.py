@@ -134,7 +134,7 @@ def _view(parts: Parts, spec: OperandSpec) -> Operand | None:
     neg, absolute = _float_modifiers(parts, spec.field)
     neg_hi, opsel, opsel_hi = _packed_modifiers(parts, spec.field)
     sext, sel = _sdwa_modifiers(parts, spec.field)
-    hi = hi or (opsel and bits == 16 and kind not in CONSTANT_KINDS and parts.opcode.format == "VOP3")
+    hi = hi or (opsel and bits == 16 and kind not in CONSTANT_KINDS and parts.opcode.format in ("VOP3", "VINTERP"))
     return Operand(
         field=spec.field,
         kind=kind,

@@ -19,6 +19,7 @@ from elftools.elf.elffile import ELFFile
 TRIPLE = b"amdgcn-amd-amdhsa"
 _END_MARK = "end_of_assembled_text"
 _EMIT_OBJECT = 1
+_PADDING = 32  # LLVM looks past the end of short instructions
 _OPT_NONE, _RELOC_PIC, _CODE_MODEL_DEFAULT = 0, 2, 0
 _DISASM_PRINT_IMM_HEX = 2
 
@@ -162,6 +163,6 @@ def _disassembler(arch: str, features: str) -> int:
 def disassemble_one(data: bytes, arch: str, features: str = "", pc: int = 0) -> tuple[str, int]:
     """(text, size in bytes) of the first instruction; ("", 0) when LLVM finds none."""
     out = ctypes.create_string_buffer(512)
-    raw = ctypes.create_string_buffer(data, len(data))
+    raw = ctypes.create_string_buffer(data, len(data) + _PADDING)
     size = _llvm().LLVMDisasmInstruction(_disassembler(arch, features), raw, len(data), pc, out, len(out))
     return out.value.decode().strip() if size else "", size

@@ -115,6 +115,8 @@ def _value(rng: random.Random, arch: Arch, f: Field, specs: dict[str, OperandSpe
         return rng.choice(_DPP_CONTROLS + (_CDNA_DPP if arch.family == "cdna" else _RDNA_DPP))
     if f.name in _MODIFIERS:
         return rng.choice((0, rng.randrange(f.mask + 1))) if modifiers else 0
+    if f.name.endswith("_sel") or f.name == "dst_unused":  # the last value is reserved
+        return rng.randrange(f.mask)
     if f.name in ("opsel_hi", "opsel_hi2"):
         return rng.choice((f.mask, rng.randrange(f.mask + 1))) if modifiers else f.mask
     return rng.choice((0, rng.randrange(f.mask + 1), rng.randrange(min(f.mask, 15) + 1)))
