@@ -28,6 +28,7 @@ WHEEL_LIBRARY = os.path.join("rocm", "llvm", "librocmllvm.so")
 PROOF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prove.py")
 PROOF_SECONDS = 120
 SYSTEM_FOLDERS = (
+    os.path.join(glob.escape(sys.prefix), "lib"),
     "/usr/lib/*-linux-gnu",
     "/usr/lib64",
     "/usr/lib",

@@ -7,6 +7,7 @@ is named in ``mockgpu.activation``.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,3 +108,33 @@ def key_compiler(module: ModuleType) -> None:
         return init
 
     module.AMDLLVMCompiler.__init__ = keyed(module.AMDLLVMCompiler.__init__)
+
+
+# -- the CPU device ---------------------------------------------------------------------------------------------------
+
+CLANG_HINT = """tinygrad's CPU device needs clang; install it with
+  sudo apt-get install clang   or   pip install "mockgpu[cpu]"
+It is used for DEV=CPU, and for tensors that belong to no device, such as Tensor.arange(8) without another operand."""
+
+
+def find_clang() -> None:
+    """Before compiler_cpu: find a clang that was installed beside this Python, though its folder is not in PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "clang")
+    if not os.environ.get("CC") and shutil.which("clang") is None and os.access(beside, os.X_OK):
+        os.environ["CC"] = beside
+
+
+def hint_at_clang(module: ModuleType) -> None:
+    """After compiler_cpu: say what is missing when there is no clang."""
+    original = module.ClangCompiler.compile
+
+    @wraps(original)
+    def compile(self: Any, src: str) -> bytes:
+        try:
+            code: bytes = original(self, src)
+        except FileNotFoundError as e:
+            e.add_note(CLANG_HINT)
+            raise
+        return code
+
+    module.ClangCompiler.compile = compile

@@ -98,3 +98,12 @@ def test_the_start_up_file_sorts_after_the_finder_of_an_editable_install() -> No
     assert sorted(["mockgpu.pth", "__editable__.mockgpu.pth"])[-1] == "mockgpu.pth"
     line = (Path(mockgpu.__file__).parent / "mockgpu.pth").read_text()
     assert line.startswith("import os;") and line.count("\n") == 1
+
+
+NEEDS_CLANG = "from tinygrad import Tensor; print(Tensor.arange(4).tolist())"
+
+
+def test_a_missing_clang_is_named_with_the_command_that_installs_it(run: Run) -> None:
+    result = run(NEEDS_CLANG, env={"MOCKGPU": "1", "DEV": "AMD", "PATH": "/nowhere", "CCACHE": "0", "CC": "no-clang"})
+    assert "No such file or directory: 'no-clang'" in result.stderr
+    assert 'pip install "mockgpu[cpu]"' in result.stderr.splitlines()[-2]
