@@ -15,6 +15,8 @@ from mockgpu.isa.instruction import Dpp8, Dpp16
 from mockgpu.machine.waves import Array, Group
 
 ROW = 16
+#: RDNA3 hardware reads the row's first lane for this control, which its manual does not list (vector dpp-0009).
+_FIRST_OF_ROW = 0x142
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ def _source16(arch: Arch, ctrl: int, lanes: int) -> tuple[Array, Array]:
         return row + amount, every
     if arch.wave32 and 0x160 <= ctrl <= 0x16F:  # row_xmask
         return row + (at ^ amount), every
+    if arch.wave32 and ctrl == _FIRST_OF_ROW:
+        return row, every
     return _across_rows(arch, ctrl, lanes)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.instruction import Operand
-from mockgpu.isa.registers import INLINE_FLOAT_BITS, VGPR_BASE, Kind
+from mockgpu.isa.registers import INLINE_FLOAT_BITS, Kind
 from mockgpu.machine.waves import EXEC, VCC, Array, Group, pack_lanes, unpack_lanes
 
 Reader: TypeAlias = Callable[[Group], Array]
@@ -165,7 +165,7 @@ def reader(arch: Arch, operand: Operand, *, bits: int | None = None) -> Reader:
         fixed = constant(value, max(bits, 16))
         return lambda g: fixed
     if operand.kind is Kind.VGPR:
-        return vector_reader(operand.code - VGPR_BASE, bits, int(operand.hi))
+        return vector_reader(operand.index, bits, int(operand.hi))
     if operand.code < 128:
         return scalar_reader(operand.code, bits, arch.null_register)
     return special_reader(operand.kind, bits)

@@ -1,13 +1,14 @@
-"""Integer clamp: the same computation without wrap-around, limited to the range of its type.
+"""Integer clamp: the same computation without wrap-around, limited to the range of the result's type.
 
 Source: "Clamp" of the RDNA3 manual: an integer result that overflows becomes the largest or smallest value. The
-program is rewritten: additions, subtractions and products of integers up to 32 bits are computed in 64 bits, and
-the value that is assigned is limited. A sum kept in a local (dot products) is limited once, at the end.
+program is rewritten: sums, differences and products of integers up to 32 bits are computed in 64 bits, locals that
+hold them keep 64 bits, and what is assigned to the destination is limited.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from mockgpu.isa.instruction import Instruction
@@ -20,80 +21,105 @@ _ARITHMETIC = frozenset({"add", "sub", "mul"})
 
 
 def saturating(instruction: Instruction, program: ir.Program) -> ir.Program:
-    """The program of an instruction with the clamp bit. Float results are clamped where they are written."""
+    """The program of an instruction with the clamp bit. Float results are clamped where they are written.
+
+    Raises IllegalInstruction where the bit means nothing.
+    """
     vdst = next((o for o in instruction.operands if o.field == "vdst"), None)
     if vdst is None or vdst.is_mask or modifiers.float_format(vdst.fmt) is not None:
         return program
-    sums = _sums(program)
-    body = tuple(_statement(s, sums) for s in program.body)
-    if body == program.body:
+    changed = replace(program, body=_Saturation(program).statements(program.body))
+    if changed == program:
         raise IllegalInstruction(f"{instruction.mnemonic}: the clamp bit has no meaning here")
-    return replace(program, body=body)
+    return changed
 
 
 def _is_integer(type: ir.Type) -> bool:
-    return type.kind in ("u", "i") and 16 <= type.bits <= 32
+    return type.kind in ("u", "i") and 16 <= type.bits <= 64
 
 
-def _sums(program: ir.Program) -> frozenset[str]:
-    """Integer locals that are assigned several times as a whole: running sums."""
-    count: dict[str, int] = {}
-    for a in assignments(program):
-        if isinstance(a.target, ir.Local) and _is_integer(a.target.type):
-            count[a.target.name] = count.get(a.target.name, 0) + 1
-    return frozenset(name for name, n in count.items() if n > 1)
+def rewrite(root: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with ``change`` applied to every node from the top; a changed node is not entered."""
+    if isinstance(root, tuple):
+        return tuple(rewrite(item, change) for item in root)
+    if not is_dataclass(root) or isinstance(root, ir.Type):
+        return root
+    changed = change(root)
+    if changed is not root:
+        return changed
+    return replace(root, **{f.name: rewrite(getattr(root, f.name), change) for f in fields(root)})  # type: ignore[type-var]
 
 
-def _statement(s: Any, sums: frozenset[str]) -> Any:
-    if isinstance(s, ir.Declare) and s.name in sums:
-        return replace(s, type=ir.I64)
-    if isinstance(s, ir.If):
-        arms = tuple((c, tuple(_statement(x, sums) for x in body)) for c, body in s.arms)
-        return replace(s, arms=arms, orelse=tuple(_statement(x, sums) for x in s.orelse))
-    if isinstance(s, ir.For):
-        return replace(s, body=tuple(_statement(x, sums) for x in s.body))
-    if not isinstance(s, ir.Assign):
-        return s
-    if isinstance(s.target, ir.Local) and s.target.name in sums:
-        return replace(s, target=replace(s.target, type=ir.I64), value=_widened(s.value, sums))
-    return _limited(s, sums)
+class _Saturation:
+    """Rewrites one program. ``exact`` are the integer locals that keep 64 bits, with the type the text gives them."""
+
+    def __init__(self, program: ir.Program):
+        whole = [a for a in assignments(program) if isinstance(a.target, ir.Local) and _is_integer(a.target.type)]
+        sliced = {place(a.target).name for a in assignments(program) if isinstance(a.target, ir.Bits) if _local(a)}
+        self.exact: dict[str, ir.Type] = {}
+        for a in whole:  # in order: a sum may build on an earlier one
+            name = a.target.name  # type: ignore[union-attr]
+            if name not in sliced and self._computes(a.value):
+                self.exact[name] = a.target.type
+
+    def statements(self, body: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(rewrite(s, self._change) for s in body)
+
+    def _change(self, node: Any) -> Any:
+        if isinstance(node, ir.Declare) and node.name in self.exact:
+            return replace(node, type=ir.I64)
+        if isinstance(node, ir.Assign):
+            return self._assignment(node)
+        if isinstance(node, ir.Local) and node.name in self.exact:
+            return ir.Bitcast(node.type, ir.Local(ir.I64, node.name))
+        return node
+
+    def _assignment(self, s: ir.Assign) -> Any:
+        target = s.target
+        if isinstance(target, ir.Local) and target.name in self.exact:
+            return replace(s, target=ir.Local(ir.I64, target.name), value=self._widened(s.value))
+        result = _is_integer(target.type) and target.type.bits <= 32 and not isinstance(target, ir.Local)
+        if not result or isinstance(place(target), ir.Element) or not self._computes(s.value):
+            return replace(s, target=rewrite(target, self._change), value=rewrite(s.value, self._change))
+        return replace(s, value=_limit(self._widened(s.value), target.type))
+
+    def _computes(self, e: Any) -> bool:
+        """Whether a value comes out of integer arithmetic that may wrap."""
+        if isinstance(e, ir.Binary):
+            return e.op in _ARITHMETIC and _is_integer(e.type) and self._fits(e.a) and self._fits(e.b)
+        if isinstance(e, ir.Cast | ir.Bitcast):
+            return not e.x.type.is_float and self._computes(e.x)
+        return isinstance(e, ir.Local) and e.name in self.exact
+
+    def _fits(self, e: Any) -> bool:
+        """Whether an operand of arithmetic is known exactly in 64 bits."""
+        return self._computes(e) or e.type.bits <= 32 or isinstance(e, ir.Cast | ir.Bitcast | ir.Const) and _small(e)
+
+    def _widened(self, e: Any) -> Any:
+        """The value of ``e`` as i64, without wrap-around as far as it is integer arithmetic."""
+        if isinstance(e, ir.Local) and e.name in self.exact:
+            return ir.Local(ir.I64, e.name)
+        if self._computes(e):
+            if isinstance(e, ir.Binary):
+                return ir.Binary(ir.I64, e.op, self._widened(e.a), self._widened(e.b))
+            return self._widened(e.x)
+        return ir.Cast(ir.I64, rewrite(e, self._change))
 
 
-def _limited(s: ir.Assign, sums: frozenset[str]) -> ir.Assign:
-    """Limit what is assigned to a result: the destination, or a part of a local that becomes the destination."""
-    whole_local = isinstance(s.target, ir.Local)
-    if whole_local or isinstance(place(s.target), ir.Element) or not _is_integer(s.target.type):
-        return s
-    if not _computes(s.value, sums):
-        return s
-    wide = _widened(s.value, sums)
-    return replace(s, value=_limit(wide, s.target.type))
+def _local(a: ir.Assign) -> bool:
+    return isinstance(place(a.target), ir.Local)
 
 
-def _computes(e: Any, sums: frozenset[str]) -> bool:
-    if isinstance(e, ir.Binary):
-        return e.op in _ARITHMETIC and _is_integer(e.type)
-    if isinstance(e, ir.Cast | ir.Bitcast):
-        return _computes(e.x, sums)
-    return isinstance(e, ir.Local) and e.name in sums
-
-
-def _widened(e: Any, sums: frozenset[str]) -> Any:
-    """The value of ``e`` as i64, computed without wrap-around as far as it is integer arithmetic."""
-    if isinstance(e, ir.Local) and e.name in sums:
-        return replace(e, type=ir.I64)
-    if isinstance(e, ir.Binary) and e.op in _ARITHMETIC and _is_integer(e.type):
-        return ir.Binary(ir.I64, e.op, _widened(e.a, sums), _widened(e.b, sums))
-    if isinstance(e, ir.Cast | ir.Bitcast) and _is_integer(e.type) and _computes(e.x, sums):
-        return _widened(e.x, sums)
-    return ir.Cast(ir.I64, e)
+def _small(e: Any) -> bool:
+    """A widening cast of at most 32 bits, or a constant."""
+    return isinstance(e, ir.Const) or e.x.type.bits <= 32
 
 
 def _limit(e: Any, type: ir.Type) -> Any:
-    low, high = (0, (1 << type.bits) - 1)
+    """An i64 limited to the range of ``type``."""
+    low, high = 0, (1 << type.bits) - 1
     if type.kind == "i":
         low, high = -(1 << (type.bits - 1)), (1 << (type.bits - 1)) - 1
-    bottom = ir.Const(ir.I64, low & (1 << 64) - 1)
-    top = ir.Const(ir.I64, high)
+    bottom, top = ir.Const(ir.I64, low & (1 << 64) - 1), ir.Const(ir.I64, high)
     floor = ir.Select(ir.I64, ir.Binary(ir.U1, "lt", e, bottom), bottom, e)
-    return ir.Cast(type, ir.Select(ir.I64, ir.Binary(ir.U1, "gt", floor, top), top, floor))
+    return ir.Bitcast(type, ir.Select(ir.I64, ir.Binary(ir.U1, "gt", floor, top), top, floor))
