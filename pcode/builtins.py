@@ -15,6 +15,7 @@ from mockgpu.pcode import numeric as num
 from mockgpu.pcode import numeric_math as math
 from mockgpu.pcode.ir import Type
 from mockgpu.pcode.numeric import Bits, FloatFormat, Mode
+from mockgpu.pcode.numeric_scaled import fma_ldexp
 from mockgpu.pcode.numeric_small import scaled_functions
 
 #: A builtin made for its argument types: the MODE and the arguments, to the result's pattern.
@@ -53,11 +54,15 @@ def _quiet(fmt: FloatFormat, x: Bits) -> Bits:
 
 
 def _is_quiet(fmt: FloatFormat, x: Bits) -> Bits:
-    return num.is_nan(fmt, x) & ((x & fmt.word(fmt.quiet)) != 0)  # type: ignore[no-any-return]  # type: ignore[no-any-return]
+    return num.is_nan(fmt, x) & ((x & fmt.word(fmt.quiet)) != 0)  # type: ignore[no-any-return]
 
 
 def _mantissa(fmt: FloatFormat) -> Function:
-    return lambda mode, x: math.mantissa(mode, fmt, x)
+    return lambda mode, x: math.mantissa(mode, fmt, num.flush_input(fmt, mode, x))
+
+
+def _frexp_exponent(fmt: FloatFormat) -> Function:
+    return lambda mode, x: math.frexp_exponent(fmt, num.flush_input(fmt, mode, x))
 
 
 def _transcendental(name: str) -> Maker:
@@ -73,7 +78,7 @@ _FLOAT: dict[str, Maker] = {
     "sign": _plain(_sign),
     "exponent": _plain(num.exponent_field),
     "mantissa": _of_format(_mantissa),
-    "frexp_exp": _plain(num.frexp_exponent),
+    "frexp_exp": _of_format(_frexp_exponent),
     "isNAN": _plain(num.is_nan),
     "isSignalNAN": _plain(num.is_signaling),
     "isQuietNAN": _plain(_is_quiet),
@@ -86,6 +91,7 @@ _FLOAT: dict[str, Maker] = {
     "rndne": _of_format(num.rndne),
     "fract": _of_format(num.fract),
     "fma": _of_format(num.fma),
+    "fma_ldexp": _of_format(fma_ldexp),
     "ldexp": _ldexp,
     "sqrt": _of_format(num.sqrt),
     "rcp": _of_format(num.rcp),
@@ -266,7 +272,7 @@ _MAKERS: dict[str, Maker] = {**_FLOAT, **_INTEGER, **_NARROW, **_ROUNDED}
 #: Functions that flush denormal operands themselves, as MODE says.
 FLUSHES = frozenset(
     {"floor", "ceil", "trunc", "rndne", "fract", "fma", "ldexp", "sqrt", "rcp", "rsq"}
-    | {"log2", "exp2", "sin", "cos", "sin2pi", "cos2pi"}
+    | {"mantissa", "frexp_exp", "fma_ldexp", "log2", "exp2", "sin", "cos", "sin2pi", "cos2pi"}
 )
 #: Functions that look at the bits of their operand and see denormals whatever MODE says.
 RAW = frozenset(("isDENORM", "isNAN", "isSignalNAN", "isQuietNAN", "sign"))

@@ -254,11 +254,12 @@ class StmtLowering(ExprLowering):
         hidden = self.scope.meanings.get(s.var)
         self.scope.meanings[s.var] = Local(type, var)
         body = self._loop_body(s.body)
-        source = f"for {s.var} in {show(s.start)} : {show(s.stop)}"
-        self.output.emit(ir.For(var, convert(start, type), convert(stop, type), body, source))
         del self.scope.meanings[s.var]
         if hidden is not None:
             self.scope.meanings[s.var] = hidden
+        if body:
+            source = f"for {s.var} in {show(s.start)} : {show(s.stop)}"
+            self.output.emit(ir.For(var, convert(start, type), convert(stop, type), body, source))
 
     def _loop_body(self, statements: tuple[ast.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         """The body of a loop; a loop that breaks carries a flag and skips its remaining rounds."""

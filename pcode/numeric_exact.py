@@ -68,8 +68,8 @@ def _finite(fmt: FloatFormat, *values: int) -> bool:
     return all(v & fmt.magnitude < fmt.inf for v in values)
 
 
-def fma(fmt: FloatFormat, rounding: Round, a: int, b: int, c: int) -> int:
-    """``a * b + c`` rounded once, of finite IEEE patterns (others are left to the caller)."""
+def fma(fmt: FloatFormat, rounding: Round, a: int, b: int, c: int, power: int = 0) -> int:
+    """``(a * b + c) * 2**power`` rounded once, of finite IEEE patterns (others are left to the caller)."""
     sa, ma, ea = unpack(fmt, a)
     sb, mb, eb = unpack(fmt, b)
     sc, mc, ec = unpack(fmt, c)
@@ -78,7 +78,7 @@ def fma(fmt: FloatFormat, rounding: Round, a: int, b: int, c: int) -> int:
     total = (product << (exponent - low)) * (-1) ** sign + (mc << (ec - low)) * (-1) ** sc
     if total == 0:
         return _zero_sum(sign, sc, rounding) << (fmt.bits - 1)
-    return round_pack(fmt, rounding, int(total < 0), abs(total), low)
+    return round_pack(fmt, rounding, int(total < 0), abs(total), low + power)
 
 
 def _zero_sum(sign_a: int, sign_b: int, rounding: Round) -> int:

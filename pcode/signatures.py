@@ -56,6 +56,7 @@ _FLOAT = (
     Signature("rndne", 1, None, "round to the nearest integer, ties to even, sign of zero kept"),
     Signature("fract", 1, None, "x - floor(x)"),
     Signature("fma", 3, None, "a * b + c rounded once"),
+    Signature("fma_ldexp", 4, None, "(a * b + c) * 2**d, d an i32; rounded once"),
     Signature("ldexp", 2, None, "a * 2**b, b an i32; rounded once, NAN quieted, zero and INF kept"),
     Signature("sqrt", 1, None, "square root"),
     Signature("rcp", 1, None, "1 / x"),
