@@ -85,7 +85,8 @@ class Context:
     """Implements the evaluator's context for scalar and vector instructions.
 
     ``reads``, ``writes``, ``mask_readers`` and ``masks`` are filled by the builder of the instruction's format.
-    ``masks`` maps the name of a lane mask that is written to the scalar register that holds it. ``vector`` instructions see L lanes, others 1.
+    ``masks`` maps the name of a lane mask that is written to the scalar register that holds it. ``vector``
+    instructions see L lanes, others 1.
     """
 
     def __init__(self, arch: Arch, instruction: Instruction, wave_size: int, *, vector: bool):

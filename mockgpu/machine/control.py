@@ -20,9 +20,16 @@ from mockgpu.machine.semantics import evaluator_of, opcode_program
 from mockgpu.machine.waves import BARRIER, ENDED, Group
 
 #: Instructions that wait, hint or tell the memory system something: nothing that a program can see here.
-NOTHING = frozenset(
-    ["s_nop", "s_sleep", "s_setprio", "s_clause", "s_delay_alu", "s_waitcnt", "s_waitcnt_depctr", "s_wait_idle", "s_wait_event", "s_icache_inv", "s_inst_prefetch", "s_set_inst_prefetch_distance", "s_ttracedata", "s_ttracedata_imm", "s_incperflevel", "s_decperflevel", "s_code_end", "s_version", "s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt", "s_sethalt_none", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_samplecnt", "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt_dscnt", "s_wait_storecnt_dscnt", "s_wait_alu", "s_sleep_var", "s_set_vgpr_msb", "s_setkill_none", "s_set_gpr_idx_off_none", "s_singleuse_vdst"]
-)
+_WAITS = """
+s_waitcnt s_waitcnt_depctr s_wait_idle s_wait_event s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_expcnt s_waitcnt_lgkmcnt
+s_wait_loadcnt s_wait_storecnt s_wait_samplecnt s_wait_bvhcnt s_wait_expcnt s_wait_dscnt s_wait_kmcnt
+s_wait_loadcnt_dscnt s_wait_storecnt_dscnt s_wait_alu s_delay_alu s_nop s_sleep s_sleep_var
+"""
+_HINTS = """
+s_setprio s_clause s_icache_inv s_inst_prefetch s_set_inst_prefetch_distance s_ttracedata s_ttracedata_imm
+s_incperflevel s_decperflevel s_code_end s_version s_singleuse_vdst
+"""
+NOTHING = frozenset(f"{_WAITS} {_HINTS}".split())
 
 #: Messages of S_SENDMSG that a compute wave may send and that have no effect on it.
 _HARMLESS_MESSAGES = {3: "dealloc_vgprs"}

@@ -7,11 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from mockgpu.isa.instruction import Instruction, Operand
-from mockgpu.isa.registers import Kind
 from mockgpu.machine.context import Context
 from mockgpu.machine.errors import MemoryViolation
 from mockgpu.machine.execute import Step
-from mockgpu.machine.operands import Reader, as_bits, container, dword, vector_reader, vector_writer
+from mockgpu.machine.operands import Reader, as_bits, container, dword, register_row, vector_reader, vector_writer
 from mockgpu.machine.semantics import evaluator_of, nodes
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import ir
@@ -63,8 +62,7 @@ class MemoryContext(Context):
 
     def bind_data(self, name: str, operand: Operand) -> None:
         """A vector source, as a whole and dword by dword."""
-        self._no_accumulation(operand)
-        reg = operand.index
+        reg = register_row(operand)
         self.reads[name] = lambda g, bits: as_bits(vector_reader(reg, max(bits, 32))(g), bits)
         for k in range(_MOST_DWORDS):
             self._bind_part(name, k, reg + k)
@@ -77,11 +75,11 @@ class MemoryContext(Context):
         self.writes["RETURN_DATA"] = lambda g, v, bits, m: None
         if operand is None or not operand.is_dst:
             return
-        self._no_accumulation(operand)
-        self._bind_return(operand.index)
+        first = register_row(operand)
+        self._bind_return(first)
         for k in range(_MOST_DWORDS):
-            self._bind_part("RETURN_DATA", k, operand.index + k)
-            self._bind_result_part(k, operand.index + k)
+            self._bind_part("RETURN_DATA", k, first + k)
+            self._bind_result_part(k, first + k)
 
     def _bind_return(self, reg: int) -> None:
         def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
@@ -93,10 +91,6 @@ class MemoryContext(Context):
 
     def _bind_result_part(self, k: int, reg: int) -> None:
         self.writes[f"RETURN_DATA.{k}"] = lambda g, v, bits, m: g.write_vector(reg, dword(v, 0), g.lanes_of(m))
-
-    def _no_accumulation(self, operand: Operand) -> None:
-        if operand.kind is Kind.AGPR:
-            raise self.illegal("accumulation registers are not supported")
 
 
 def is_atomic(program: ir.Program) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.instruction import Operand
 from mockgpu.isa.registers import INLINE_FLOAT_BITS, Kind
-from mockgpu.machine.waves import EXEC, VCC, Array, Group, pack_lanes, unpack_lanes
+from mockgpu.machine.waves import ACCUMULATION, EXEC, VCC, Array, Group, pack_lanes, unpack_lanes
 
 Reader: TypeAlias = Callable[[Group], Array]
 Writer: TypeAlias = Callable[[Group, Array, "Array | None"], None]
@@ -24,6 +24,8 @@ Writer: TypeAlias = Callable[[Group, Array, "Array | None"], None]
 SHARED_APERTURE = 1 << 48
 PRIVATE_APERTURE = 2 << 48
 APERTURE_SIZE = 1 << 32
+
+VECTORS = (Kind.VGPR, Kind.AGPR)
 
 _APERTURES = {
     Kind.SHARED_BASE: SHARED_APERTURE,
@@ -101,6 +103,11 @@ def constant_of(operand: Operand) -> int | None:
     return None
 
 
+def register_row(operand: Operand) -> int:
+    """The row of a vector operand's first register: accumulation registers follow the others."""
+    return operand.index + (ACCUMULATION if operand.kind is Kind.AGPR else 0)
+
+
 def scalar_reader(code: int, bits: int, null: int | None) -> Reader:
     """Bits of the scalar registers from operand encoding ``code`` upwards; ``null`` is the null register's code."""
     if code == null:
@@ -164,8 +171,8 @@ def reader(arch: Arch, operand: Operand, *, bits: int | None = None) -> Reader:
     if value is not None:
         fixed = constant(value, max(bits, 16))
         return lambda g: fixed
-    if operand.kind is Kind.VGPR:
-        return vector_reader(operand.index, bits, int(operand.hi))
+    if operand.kind in VECTORS:
+        return vector_reader(register_row(operand), bits, int(operand.hi))
     if operand.code < 128:
         return scalar_reader(operand.code, bits, arch.null_register)
     return special_reader(operand.kind, bits)

@@ -10,17 +10,20 @@ from dataclasses import replace
 import numpy as np
 
 from mockgpu.isa.instruction import Instruction, Operand
-from mockgpu.isa.registers import VGPR_BASE, Kind
-from mockgpu.machine import modifiers, wmma
+from mockgpu.isa.registers import VGPR_BASE
+from mockgpu.machine import matrix_step, modifiers
 from mockgpu.machine.context import BitsReader, BitsWriter, Context
 from mockgpu.machine.dpp import Shuffle, shuffle_of
 from mockgpu.machine.errors import IllegalInstruction
 from mockgpu.machine.execute import Step
+from mockgpu.machine.matrix_ops import is_matrix_name
 from mockgpu.machine.operands import (
+    VECTORS,
     Reader,
     as_bits,
     mask_reader,
     reader,
+    register_row,
     scalar_writer,
     vector_reader,
     vector_writer,
@@ -31,6 +34,8 @@ from mockgpu.machine.waves import VCC, Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator
 
+#: Instructions that change nothing.
+_NOTHING = frozenset({"v_nop", "v_pipeflush"})
 _SOURCES = {"src0": "S0", "src1": "S1", "vsrc1": "S1", "src2": "S2"}
 #: Modifiers that a program may apply itself.
 _OWN = frozenset({"OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "ABS"})
@@ -75,7 +80,7 @@ class VectorContext(Context):
         """One source, with modifiers."""
         modified = self._modified(operand, self._plain(operand, operand.bits))
         self.reads[name] = lambda g, bits: as_bits(modified(g), bits)
-        if operand.kind is Kind.VGPR:
+        if operand.kind in VECTORS:
             self._bind_register(name, operand)
         elif name == "S0":
             self.scalar_source = reader(self.arch, operand, bits=32)
@@ -105,7 +110,7 @@ class VectorContext(Context):
 
     def _bind_register(self, name: str, operand: Operand) -> None:
         """A source register as the target of a swap, and dwords of a wide one."""
-        reg = operand.index
+        reg = register_row(operand)
         self.writes[name] = self._register_writer(reg, int(operand.hi))
         for k in range(operand.bits // 32):
             part = vector_reader(reg + k, 32)
@@ -126,7 +131,7 @@ class VectorContext(Context):
             null = self.arch.null_register
             self.writes["D0"] = lambda g, v, bits, m: scalar_writer(operand.code, bits, null)(g, v, m)
             return
-        reg, high = operand.index, int(operand.hi)
+        reg, high = register_row(operand), int(operand.hi)
         modify = modifiers.result_modifier(operand.fmt, self.instruction.omod, self.instruction.clamp)
         plain = self._register_writer(reg, high)
         if modify is None:
@@ -182,8 +187,10 @@ def _lane_mask_bit(ctx: VectorContext, name: str) -> BitsWriter:
 
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a vector ALU instruction. Raises NoSemanticsError or IllegalInstruction."""
-    if wmma.is_matrix(instruction):
-        return Step(wmma.build(instruction, wave_size), "wmma")
+    if instruction.mnemonic in _NOTHING:
+        return Step(lambda g: None, "valu")
+    if is_matrix_name(instruction.opcode.name):
+        return matrix_step.build(instruction, wave_size)
     if instruction.sdwa is not None:
         raise IllegalInstruction(f"{instruction.mnemonic}: SDWA is not supported")
     ctx, evaluator = prepare(instruction, wave_size)

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from mockgpu.isa.arch import get_arch
+from mockgpu.isa.decode import decode_all
+from mockgpu.isa.errors import DecodeError
 from mockgpu.machine.engine import OracleEngine
 from mockgpu.machine.memory import PAGE, Memory
 from mockgpu.machine.operands import container
 from mockgpu.machine.waves import EXEC, VCC, Batch
 from mockgpu.pcode import numeric
 
-_ARCHS = {"rdna3": "gfx1100", "rdna4": "gfx1201", "cdna": "gfx950"}
+_ARCHS = {"rdna3": ("gfx1100", "gfx1151"), "rdna4": ("gfx1201",), "cdna": ("gfx950",)}
 _HSA_MODE = 0xC0 | 1 << 8 | 1 << 9  # f32 denormals flushed, f16 and f64 kept, DX10_CLAMP, IEEE
 _SCRATCH_PER_LANE = 65536
 _OBSERVED = 16  # registers of each kind that harness A observes
@@ -60,8 +62,18 @@ def load_vectors(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def target_of(row: dict[str, Any]) -> str:
-    """The architecture name a row is meant for."""
-    return str(row.get("gfx") or _ARCHS[row["arch"]])
+    """The architecture name a row is meant for: the first of its family that has all its instructions."""
+    if "gfx" in row:
+        return str(row["gfx"])
+    first, *others = _ARCHS[row["arch"]]
+    return next((name for name in (first, *others) if _decodes(name, row)), first)
+
+
+def _decodes(name: str, row: dict[str, Any]) -> bool:
+    try:
+        return bool(list(decode_all(get_arch(name), bytes.fromhex(row["code"]))))
+    except DecodeError:
+        return False
 
 
 def run_vector(row: dict[str, Any], engine: OracleEngine | None = None) -> Outcome:

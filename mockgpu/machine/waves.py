@@ -20,6 +20,7 @@ Index: TypeAlias = "slice | npt.NDArray[np.intp]"
 
 SCALARS = 128
 VCC, EXEC, TTMP = 106, 126, 108
+ACCUMULATION = 256  # row of the first accumulation register
 
 #: Why a wave does not run.
 RUNNING, BARRIER, ENDED = 0, 1, 2
@@ -42,7 +43,7 @@ def pack_lanes(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
 class Batch:
     """W waves of whole workgroups.
 
-    Shapes: ``sgpr`` (128, W), ``vgpr`` (R, W, L), ``scc``, ``mode``, ``pc``, ``state``, ``group`` and ``ordinal``
+    Shapes: ``sgpr`` (128, W), ``vgpr`` (R, W, L) with the accumulation registers behind the others, ``scc``, ``mode``, ``pc``, ``state``, ``group`` and ``ordinal``
     (W,). ``group`` is the index of a wave's workgroup in ``workgroups``, ``ordinal`` its number inside it.
     ``lds`` (groups, bytes) is the LDS of every workgroup, rounded up to whole dwords; ``lds_bytes`` what it owns.
     """
@@ -58,8 +59,9 @@ class Batch:
     def __post_init__(self) -> None:
         w = self.waves
         self.sgpr = np.zeros((SCALARS, w), np.uint32)
-        self.vgpr = np.zeros((self.vgprs, w, self.lanes), np.uint32)
-        self.half = self.vgpr.view(np.uint16).reshape(self.vgprs, w, self.lanes, 2)
+        rows = ACCUMULATION + self.arch.acc_vgprs if self.arch.acc_vgprs else self.vgprs
+        self.vgpr = np.zeros((rows, w, self.lanes), np.uint32)
+        self.half = self.vgpr.view(np.uint16).reshape(rows, w, self.lanes, 2)
         self.scc = np.zeros(w, np.bool_)
         self.mode = np.zeros(w, np.uint32)
         self.trapsts = np.zeros(w, np.uint32)
