@@ -53,8 +53,8 @@ def _quiet(fmt: FloatFormat, x: Bits) -> Bits:
     return x | fmt.word(fmt.quiet)  # type: ignore[no-any-return]
 
 
-def _is_quiet(fmt: FloatFormat, x: Bits) -> Bits:
-    return num.is_nan(fmt, x) & ((x & fmt.word(fmt.quiet)) != 0)  # type: ignore[no-any-return]
+def _is_quiet(fmt: FloatFormat, x: Bits) -> Bits:  # type: ignore[no-any-return]
+    return num.is_nan(fmt, x) & ((x & fmt.word(fmt.quiet)) != 0)
 
 
 def _mantissa(fmt: FloatFormat) -> Function:

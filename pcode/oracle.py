@@ -48,9 +48,11 @@ class Step:
 class Evaluator:
     """A compiled program. It holds no state of a run and may be used by several threads."""
 
-    def __init__(self, program: ir.Program, flush: bool) -> None:
+    def __init__(self, program: ir.Program, flush: bool | None) -> None:
         names = list(walk(program.body))
         self.program = program
+        if flush is None:
+            flush = not _tests_only(names)
         self._slots = _slots(names)
         written = frozenset(op.name for op in _written(names))
         cached = frozenset(n.name for n in names if isinstance(n, ir.Operand)) - written - {_ROUND_MODE}
@@ -117,6 +119,13 @@ def _place(target: ir.Expr) -> ir.Expr:
     return target
 
 
+def _tests_only(nodes: list[object]) -> bool:
+    """Whether lane masks and SCC are all that the program changes."""
+    places = [_place(n.target) for n in nodes if isinstance(n, ir.Assign)]
+    outside = [p for p in places if not isinstance(p, (ir.Local, ir.Element))]
+    return all(isinstance(p, ir.LaneBit) or (isinstance(p, ir.Operand) and p.name == "SCC") for p in outside)
+
+
 def _written(nodes: list[object]) -> Iterator[ir.Operand | ir.LaneBit]:
     for n in nodes:
         place = _place(n.target) if isinstance(n, ir.Assign) else None
@@ -137,12 +146,14 @@ def _read_early(nodes: list[object], cached: frozenset[str]) -> tuple[tuple[str,
 
 
 @functools.cache
-def compile_program(program: ir.Program, *, flush: bool = True) -> Evaluator:
+def compile_program(program: ir.Program, *, flush: bool | None = None) -> Evaluator:
     """Turn a program into closures; cached.
 
-    ``flush=False``: operands of float type are seen with their denormals whatever MODE says, outside arithmetic (see
-    :mod:`~mockgpu.pcode.oracle_expr`). Raises :class:`CompileError`, UnknownBuiltinError or NumericError for IR that
-    means nothing.
+    ``flush``: operands of float type are seen with their denormals flushed as MODE says (see
+    :mod:`~mockgpu.pcode.oracle_expr`). None means: unless the program's only results are truth values. Comparisons
+    flush what they compare in any case, and V_CMP_CLASS is there to see denormals.
+
+    Raises :class:`CompileError`, UnknownBuiltinError or NumericError for IR that means nothing.
     """
     return Evaluator(program, flush)
 

@@ -2,7 +2,7 @@
 
 Denormals: arithmetic flushes its operands and results itself. Everything else (selections, conversions, copies) sees an
 operand of float type already flushed as MODE says, which is how min, max or med3 treat denormals. Programs that look at
-denormals whatever MODE says are compiled with ``flush=False``.
+denormals whatever MODE says (V_CMP_CLASS) are compiled with ``flush=False``.
 """
 
 from __future__ import annotations
