@@ -6,9 +6,11 @@ ELF machine flags (``EF_AMDGPU_MACH_*``) of the AMDGPU back-end usage manual.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from mockgpu.isa.errors import UnknownArchError
+from mockgpu.isa.targets import CDNA3_ONLY, CDNA4_ONLY
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +18,7 @@ class Arch:
     """One target. Sizes are in the units their names say; every flag answers one question.
 
     ``tables`` names the generated table set (``tinygrad.runtime.autogen.amd.<tables>``) that decodes it.
-    ``lacks`` holds opcode names of those tables that this target does not have (they decode as illegal).
+    ``lacks`` holds name patterns of opcodes in those tables that this target does not have: they are illegal.
     """
 
     name: str
@@ -41,7 +43,11 @@ class Arch:
     trap_workgroup_ids: bool  # workgroup ids arrive in TTMP registers instead of SGPRs
     fp8_fnuz: bool  # 8-bit floats are the FNUZ kind (bias 8) instead of OCP
     image: bool  # image and sample instructions exist
-    lacks: frozenset[str] = field(default=frozenset(), repr=False)
+    lacks: tuple[str, ...] = field(default=(), repr=False)
+
+    def has_opcode(self, name: str) -> bool:
+        """Whether the target has the opcode with that table name."""
+        return not any(fnmatchcase(name, pattern) for pattern in self.lacks)
 
     @property
     def wave32(self) -> bool:
@@ -110,8 +116,8 @@ _ARCHS = {
         _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False),
         _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True),
         _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True),
-        _cdna("gfx942", (9, 4, 2), 0x4C, lds=(65536, 512), fnuz=True),
-        _cdna("gfx950", (9, 5, 0), 0x4F, lds=(163840, 1280), fnuz=False),
+        replace(_cdna("gfx942", (9, 4, 2), 0x4C, lds=(65536, 512), fnuz=True), lacks=CDNA4_ONLY),
+        replace(_cdna("gfx950", (9, 5, 0), 0x4F, lds=(163840, 1280), fnuz=False), lacks=CDNA3_ONLY),
     )
 }
 

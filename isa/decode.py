@@ -81,13 +81,24 @@ def _claim(encoding: Encoding, value: int) -> tuple[int, int]:
     return mask, bits
 
 
-def _markers(family: str, encoding: Encoding, name: str) -> Mapping[int, Encoding]:
+# RDNA manuals, section "DPP": not with 64-bit data, nor with these.
+_NO_DPP = ("V_PERMLANE", "V_SWAP", "V_READLANE", "V_WRITELANE", "V_DIV_F", "V_DIV_SCALE")
+
+
+def _takes_dpp(family: str, opcode: Opcode) -> bool:
+    if family == "cdna":
+        return True
+    wide = any(spec.bits > 32 and spec.fmt != "FMT_NUM_M64" for spec in opcode.operands)
+    return not wide and not opcode.name.startswith(_NO_DPP)
+
+
+def _markers(family: str, encoding: Encoding, opcode: Opcode) -> Mapping[int, Encoding]:
     """The DPP and SDWA variants of an opcode by the value of source 0 that announces them."""
     table = encodings(family)
     found: dict[int, Encoding] = {}
     for suffixes, codes in _MARKED:
         variant = next((table[encoding.name + s] for s in suffixes if encoding.name + s in table), None)
-        if variant is not None and name in _names(variant):
+        if variant is not None and opcode.name in _names(variant) and _takes_dpp(family, opcode):
             found |= dict.fromkeys(codes, variant)
     return MappingProxyType(found)
 
@@ -116,7 +127,7 @@ def _leaf(family: str, encoding: Encoding, opcode: Opcode | None, needs_literal:
         needs_literal=needs_literal,
         literal_fields=tuple(_span(encoding, n) for n in sources),
         source0=_span(encoding, "src0") if "src0" in used and "src0" in encoding.by_name else None,
-        by_marker=_markers(family, encoding, opcode.name) if opcode is not None and "src0" in used else {},
+        by_marker=_markers(family, encoding, opcode) if opcode is not None and "src0" in used else {},
         must_be_zero=MUST_BE_ZERO.get((family, encoding.name), 0),
     )
 
@@ -192,6 +203,7 @@ class _Decoder:
     def __init__(self, arch: Arch):
         self.arch = arch
         self.tree = decode_tree(arch.tables)
+        self.lacking = frozenset(name for _, name in opcodes(arch.tables) if not arch.has_opcode(name))
         self.memo: dict[int, dict[int, Instruction | None]] = {size: {} for size in _SIZES}
 
     def decode(self, data: Bytes, offset: int) -> Instruction:
@@ -241,7 +253,7 @@ class _Decoder:
                 continue
             if word & leaf.must_be_zero:
                 break
-            if leaf.opcode is not None and leaf.opcode.name in self.arch.lacks:
+            if leaf.opcode is not None and leaf.opcode.name in self.lacking:
                 raise self._error(f"{leaf.opcode.mnemonic} does not exist on this target", offset, word)
             return leaf
         reason = "illegal opcode" if nodes else "no instruction format has this prefix"
@@ -291,7 +303,7 @@ class _Decoder:
     def _late_opcode(self, leaf: Leaf, fields: Mapping[str, int], offset: int, word: int) -> Opcode:
         """The opcode of a format that keeps it beyond the first dword."""
         for member in leaf.base.members:
-            if member.value == fields["op"]:
+            if member.value == fields["op"] and member.name not in self.lacking:
                 return opcodes(self.arch.tables)[type(member).__name__, member.name]
         raise self._error("illegal opcode in the second half", offset, word)
 

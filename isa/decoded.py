@@ -156,7 +156,8 @@ class Decoded:
                 yield Register("scc", 0)
             if implicit.reads_m0 if reads else implicit.writes_m0:
                 yield Register("s", self.arch.m0_register)
-            if implicit.reads_vcc if reads else implicit.writes_vcc:
+            named_result = "sd" in self.fields and self.format == "VOPC"
+            if implicit.reads_vcc if reads else implicit.writes_vcc and not named_result:
                 yield from (Register("s", VCC_LO + n) for n in range(wave_size // 32))
             if implicit.reads_exec if reads else implicit.writes_exec:
                 yield from (Register("s", EXEC_LO + n) for n in range(wave_size // 32))

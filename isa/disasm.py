@@ -17,7 +17,7 @@ _SCALAR_FORMATS = ("SOP1", "SOP2", "SOPC", "SOPK", "SOPP")
 _VECTOR_FORMATS = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3SD", "VOP3P", "VOP3PX2", "VINTERP")
 _SHORT = ("VOP1", "VOP2", "VOPC")
 _TRUE16_FORMATS = ("VOP1", "VOP2", "VOPC", "VOP3", "VINTERP")
-_BARE = frozenset({"v_nop", "v_pipeflush", "v_readfirstlane_b32", "v_clrexcp"})
+_BARE = frozenset({"v_swap_b32", "v_accvgpr_mov_b32", "v_nop", "v_pipeflush", "v_readfirstlane_b32", "v_clrexcp"})
 _OMOD = ("", " mul:2", " mul:4", " div:2")
 _HALVES_ONLY = frozenset({"v_cndmask_b16"})  # the register halves say it all
 _WIDE_MATRIX = ("v_wmma_f32", "v_wmma_i32", "v_swmmac")
@@ -94,6 +94,16 @@ def _has_long_form(family: str, name: str) -> bool:
     return ("VOP3Op", long_name) in table or ("VOP3SDOp", name.removesuffix("_E32")) in table
 
 
+# LLVM's names where the tables keep an older one.
+_RENAMED = {
+    "v_mad_mix_f32": "v_fma_mix_f32",
+    "v_mad_mixlo_f16": "v_fma_mixlo_f16",
+    "v_mad_mixhi_f16": "v_fma_mixhi_f16",
+    "v_accvgpr_read": "v_accvgpr_read_b32",
+    "v_accvgpr_write": "v_accvgpr_write_b32",
+}
+
+
 def _vector_mnemonic(inst: Decoded) -> str:
     base, encoding = inst.opcode.mnemonic, inst.encoding
     if base in _BARE:
@@ -106,12 +116,15 @@ def _vector_mnemonic(inst: Decoded) -> str:
         return f"{base}_e32" if _has_long_form(inst.opcode.family, inst.opcode.name) else base
     if encoding.endswith(("_DPP16", "_DPP8")):
         return f"{base}_e64_dpp"
-    short = inst.opcode.name.endswith("_E64") or (inst.format == "VOP3SD" and _is_short_carry(inst))
-    return f"{base}_e64" if short else base
+    if _has_short_form(inst.opcode.family, inst.opcode.name):
+        return f"{base}_e64"
+    return _RENAMED.get(base, base)
 
 
-def _is_short_carry(inst: Decoded) -> bool:
-    return ("VOP2Op", f"{inst.opcode.name}_E32") in opcodes(inst.opcode.family)
+@functools.cache
+def _has_short_form(family: str, name: str) -> bool:
+    short = name.removesuffix("_E64") + "_E32"
+    return any((table, short) in opcodes(family) for table in ("VOP1Op", "VOP2Op", "VOPCOp"))
 
 
 def _vector(inst: Decoded, lanes: int) -> str:
@@ -206,7 +219,11 @@ def _packed_modifiers(inst: Decoded, sources: int) -> str:
 
 def _matrix_modifiers(inst: Decoded) -> str:
     fields = inst.fields
-    parts = [f" {name}:{fields[name]}" for name in ("cbsz", "abid", "blgp") if fields[name]]
+    parts = [f" {name}:{fields[name]}" for name in ("cbsz", "abid") if fields[name]]
+    if not fields["blgp"]:
+        return "".join(parts)
+    negates = inst.mnemonic.startswith("v_mfma_f64")  # double-precision forms negate with these bits
+    parts.append(f" neg:{_bits(fields['blgp'], 3)}" if negates else f" blgp:{fields['blgp']}")
     return "".join(parts)
 
 

@@ -40,8 +40,6 @@ def address_registers(inst: Decoded) -> int:
     body = _COORDINATES[dim] + sum(name in words for name in ("l", "cl", "mip"))
     if fields.get("a16", 0):
         body = (body + 1) // 2
-        if "g16" not in words:
-            gradients = 2 * ((gradients // 2 + 1) // 2) if "d" in words or "cd" in words else 0
     return extra + gradients + body
 
 

@@ -129,7 +129,7 @@ def _lds(inst: Decoded, lanes: int) -> str:
     else:
         offset = fields["offset0"] | fields["offset1"] << 8
         rest += _swizzle(offset) if "swizzle" in mnemonic else f" offset:{offset}" if offset else ""
-    if fields.get("gds", 0):
+    if fields.get("gds", 0) and inst.arch.family != "cdna":
         rest += " gds"
     return _join(mnemonic, texts, rest)
 
@@ -213,15 +213,18 @@ def _scalar_memory(inst: Decoded, lanes: int) -> str:
         has_offset = bool(fields.get("imm", 1))
         if "soffset" in views:
             texts.append(operand_text(inst.arch, views["soffset"], lanes))
-            shown = has_offset and (offset or inst.arch.family == "rdna4")
+            shown = has_offset and (offset or inst.arch.family != "rdna3")
             rest = f" offset:{_signed_hex(offset)}" if shown else ""
-        else:
+        elif offset or inst.arch.family != "rdna3":
             texts.append(_signed_hex(offset))
+        else:
+            texts.append("null")
     return _join(inst.mnemonic, texts, rest + cache_text(inst) + _scalar_cache(inst))
 
 
 def _scalar_cache(inst: Decoded) -> str:
-    return " glc" if inst.arch.family == "cdna" and inst.fields.get("glc", 0) else ""
+    shown = inst.arch.family == "cdna" and "dcache" not in inst.mnemonic
+    return " glc" if shown and inst.fields["glc"] else ""
 
 
 def _signed_hex(value: int) -> str:
@@ -235,7 +238,7 @@ def _buffer(inst: Decoded, lanes: int) -> str:
     fields = inst.fields
     views = _by_field(inst)
     if not views:
-        return inst.mnemonic
+        return inst.mnemonic + (cache_text(inst) if inst.arch.family == "cdna" else "")
     texts = []
     if "vdata" in views:
         extra = fields.get("tfe", 0)
@@ -258,12 +261,26 @@ def _buffer_format(inst: Decoded) -> str:
     if not inst.mnemonic.startswith("tbuffer"):
         return ""
     if "dfmt" in inst.fields:
-        return ""
+        return _legacy_format(inst.fields["dfmt"], inst.fields["nfmt"])
     number = inst.fields["format"]
     if number == 1:
         return ""
     name = f"[BUF_FMT_{BUFFER_FORMATS[number]}]" if number < len(BUFFER_FORMATS) else str(number)
     return f" format:{name}"
+
+
+_DATA_FORMATS = (
+    *("INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10", "10_10_10_2", "2_10_10_10", "8_8_8_8"),
+    *("32_32", "16_16_16_16", "32_32_32", "32_32_32_32", "RESERVED_15"),
+)
+_NUMBER_FORMATS = ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT")
+
+
+def _legacy_format(data: int, number: int) -> str:
+    """Separate data and number formats of CDNA; the defaults 8 and UNORM are left out."""
+    shown = [f"BUF_DATA_FORMAT_{_DATA_FORMATS[data]}"] if data != 1 else []
+    shown += [f"BUF_NUM_FORMAT_{_NUMBER_FORMATS[number]}"] if number else []
+    return f" format:[{','.join(shown)}]" if shown else ""
 
 
 def _buffer_flags(inst: Decoded) -> str:

@@ -75,7 +75,7 @@ def operand_text(arch: Arch, view: Operand, wave_size: int, true16: bool = False
         if view.bits == 16 and view.fmt.endswith(("U16", "I16", "B16")):
             # A 16-bit integer operand receives the bits of the half-precision constant.
             return f"{INLINE_FLOAT_BITS[16][view.code]:#x}"
-        return float_constant(view.code, view.bits)
+        return float_constant(view.code, 32 if "PK" in view.fmt else view.bits)
     if view.kind is Kind.LITERAL:
         return literal_text(view.index, view.bits, view.fmt)
     return operand_encodings(arch.family)[view.code].name

@@ -128,7 +128,7 @@ def _message(inst: Decoded, value: int) -> str:
     family = inst.arch.family
     if family == "cdna":
         return _legacy_message(value)
-    if value & ~0x3FF:
+    if value & ~0x1FF:
         return str(value)
     name = _MESSAGES[family].get(number)
     if 128 <= number < 128 + len(_RETURN_MESSAGES):
@@ -144,11 +144,18 @@ def _legacy_message(value: int) -> str:
     return f"sendmsg({name})"
 
 
+# LLVM's spelling where it differs from the manual's.
+_LLVM_HWREGS = {
+    "HW_REG_SHADER_FLAT_SCRATCH_LO": "HW_REG_FLAT_SCR_LO",
+    "HW_REG_SHADER_FLAT_SCRATCH_HI": "HW_REG_FLAT_SCR_HI",
+}
+
+
 def hwreg_text(family: str, value: int) -> str:
     """``hwreg(HW_REG_MODE, 0, 4)`` of the immediate of s_getreg and s_setreg."""
     number, offset, size = value & 0x3F, value >> 6 & 0x1F, (value >> 11) + 1
     names = {member.value: member.name for member in table_module(family, "enum").HWREG}
-    name = names.get(number, str(number))
+    name = _LLVM_HWREGS.get(names.get(number, ""), names.get(number, str(number)))
     return f"hwreg({name})" if (offset, size) == (0, 32) else f"hwreg({name}, {offset}, {size})"
 
 

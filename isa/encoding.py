@@ -106,6 +106,12 @@ def _field(family: str, base: str, name: str, raw: Any) -> Field:
     return Field(name, raw.hi, raw.lo, kind, fixed, enum)
 
 
+def _is_replaced(cls: Any, name: str, raw: Any) -> bool:
+    """Whether an inherited field's bits mean something else in this class (matrix forms of VOP3P)."""
+    own = {n: f for n, f in vars(cls).items() if hasattr(f, "hi") and hasattr(f, "lo")}
+    return name not in own and any(f.lo <= raw.hi and raw.lo <= f.hi for f in own.values())
+
+
 def _base_name(name: str) -> str:
     for suffix in _VARIANT_SUFFIXES:
         if name.endswith(suffix):
@@ -136,7 +142,7 @@ def encodings(family: str) -> Mapping[str, Encoding]:
     result: dict[str, Encoding] = {}
     for name, cls in classes.items():
         base = _base_name(name)
-        fields = tuple(_field(family, base, n, raw) for n, raw in cls._fields)
+        fields = tuple(_field(family, base, n, raw) for n, raw in cls._fields if not _is_replaced(cls, n, raw))
         members = tuple(m for m in _members(family, cls) if "_SDST" in name or m not in scalar)
         result[name] = Encoding(name, base, cls._base_size, fields, members)
     if "MIMG" in result:

@@ -138,6 +138,10 @@ def opcodes(family: str) -> Mapping[tuple[str, str], Opcode]:
             implicit = implicit_of(family, member)
             declared = {_canonical(f, encoding.field_names): d for f, d in operands.get(member, {}).items()}
             specs = [_spec(member.name, f, d, implicit) for f, d in declared.items() if f in encoding.field_names]
+            if member.name.startswith("V_CMPX") and family != "cdna":  # writes EXEC and nothing else
+                specs = [spec for spec in specs if spec.field != "vdst"]
+            if "_LOAD_LDS_" in member.name:  # the data goes to local memory
+                specs = [spec for spec in specs if spec.field not in ("vdst", "vdata")]
             specs = specs or list(_MISSING_OPERANDS.get(member.name, ()))
             ordered = tuple(sorted(specs, key=_order))
             mnemonic = mnemonic_of(member.name)

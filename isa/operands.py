@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.encoding import Encoding, Field
 from mockgpu.isa.opcode import Opcode, OperandSpec
-from mockgpu.isa.registers import CONSTANT_KINDS, SCALAR_KINDS, VGPR_BASE, Kind, operand_encodings
+from mockgpu.isa.registers import CONSTANT_KINDS, SCALAR_KINDS, VCC_LO, VGPR_BASE, Kind, operand_encodings
 
 _SHORT_FORMATS = frozenset({"VOP1", "VOP2", "VOPC"})
 _SEGMENT_FORMATS = frozenset({"FLAT", "GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"})
@@ -100,10 +100,23 @@ def is_acc_mfma(layout: Encoding) -> bool:
 
 def operand_views(parts: Parts) -> tuple[Operand, ...]:
     """The views in assembly order: destinations first; for VOPD the X half and then the Y half."""
-    views = [_view(parts, spec) for spec in parts.opcode.operands]
+    views = [_view(parts, spec) for spec in _specs(parts)]
     if parts.opcode_y is not None:
         views += [_view(parts, spec) for spec in parts.opcode_y.operands]
     return tuple(view for view in views if view is not None)
+
+
+_COMPARE_RESULT = OperandSpec("sdst", _MASK_FMT, 64, "OPR_SDST", True, False)
+
+
+def _specs(parts: Parts) -> tuple[OperandSpec, ...]:
+    """The opcode's operands in this encoding; compares with SDWA name their result."""
+    specs = parts.opcode.operands
+    if "sd" in parts.fields and parts.opcode.format == "VOPC":
+        return (_COMPARE_RESULT, *specs)
+    if parts.fields.get("lds", 0):
+        return tuple(spec for spec in specs if spec.field != "vdata")
+    return specs
 
 
 def operand_code(layout_field: Field, value: int, fields: Mapping[str, int]) -> int:
@@ -176,6 +189,10 @@ def _code(parts: Parts, spec: OperandSpec) -> int:
     name, fields, by_name = spec.field, parts.fields, parts.layout.by_name
     if spec.optype == "OPR_SENDMSG_RTN":
         return -1
+    if name == "sdst" and not fields.get("sd", 1):
+        return VCC_LO
+    if name == "soffset" and not fields.get("imm", 1) and not fields["soffset_en"]:
+        return fields["offset"] & 0x7F  # the offset field names the register
     if name == "vdst" and spec.optype in _SCALAR_OPTYPES:
         return fields["vdst"]
     if name == "src0" and "vsrc0" in fields:
@@ -195,7 +212,7 @@ def _register(parts: Parts, spec: OperandSpec, code: int) -> tuple[Kind, int, bo
         return Kind.LITERAL, parts.literal or 0, False
     if encoded.kind is not Kind.VGPR:
         return encoded.kind, encoded.index, False
-    if _accumulates(parts, spec.field):
+    if spec.optype in ("OPR_ACCVGPR", "OPR_SRC_ACCVGPR") or _accumulates(parts, spec.field):
         return Kind.AGPR, encoded.index, False
     if parts.arch.true16 and spec.bits == 16 and parts.opcode.format in _SHORT_FORMATS:
         return Kind.VGPR, encoded.index & 0x7F, bool(encoded.index & 0x80)
@@ -205,6 +222,8 @@ def _register(parts: Parts, spec: OperandSpec, code: int) -> tuple[Kind, int, bo
 def _accumulates(parts: Parts, name: str) -> bool:
     fields = parts.fields
     if is_acc_mfma(parts.layout):
+        if name == "src2" and parts.opcode.mnemonic.startswith("v_smfmac"):  # the index register
+            return False
         if name in ("vdst", "src2"):
             return bool(fields["acc_cd"])
         return name in ("src0", "src1") and bool(fields["acc"] >> _POSITION[name] & 1)
@@ -247,7 +266,7 @@ def _segment_bits(parts: Parts, spec: OperandSpec) -> int:
 def _smem_soffset(parts: Parts) -> bool:
     if parts.arch.null_register is not None:
         return parts.fields["soffset"] != parts.arch.null_register
-    return bool(parts.fields["soffset_en"])
+    return bool(parts.fields["soffset_en"]) or not parts.fields["imm"]
 
 
 _F8F6F4_BITS = {0: 256, 1: 256, 2: 192, 3: 192, 4: 128}

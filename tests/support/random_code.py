@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from enum import Enum
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.decode import Leaf, decode_tree
 from mockgpu.isa.encode import encode_fields
 from mockgpu.isa.encoding import Encoding, Field, encodings
 from mockgpu.isa.opcode import OperandSpec, dual_opcodes
-from mockgpu.isa.registers import DPP8, DPP8_FI, DPP16, LITERAL, SDWA
+from mockgpu.isa.registers import DPP8, DPP8_FI, DPP16, EXEC_LO, LITERAL, SDWA
 
 _MODIFIERS = ("neg", "abs", "clmp", "omod", "opsel", "neg_hi")
 _DPP_CONTROLS = (*range(256), *range(0x101, 0x110), *range(0x111, 0x120), *range(0x121, 0x130), 0x140, 0x141)
@@ -24,9 +25,15 @@ def leaves(arch: Arch) -> list[Leaf]:
     for nodes in decode_tree(arch.tables):
         for node in nodes:
             for leaf in node.leaves.values():
-                if leaf.opcode is None or leaf.opcode.name not in arch.lacks:
+                if leaf.opcode is None and leaf.base.members and not any(map(_exists(arch), leaf.base.members)):
+                    continue
+                if leaf.opcode is None or arch.has_opcode(leaf.opcode.name):
                     found.setdefault(leaf.opcode or leaf.base.name, leaf)
     return sorted(found.values(), key=lambda leaf: (leaf.base.name, leaf.opcode.name if leaf.opcode else ""))
+
+
+def _exists(arch: Arch) -> Callable[[Enum], bool]:
+    return lambda member: arch.has_opcode(member.name)
 
 
 def layouts(leaf: Leaf, arch: Arch) -> list[Encoding]:
@@ -53,6 +60,10 @@ def random_instruction(rng: random.Random, arch: Arch, leaf: Leaf, layout: Encod
     if leaf.opcode is None:
         _choose_late_opcodes(rng, arch, layout, values)
     _set_markers(rng, leaf, layout, values)
+    if layout.base in ("FLAT", "VFLAT"):  # flat addresses take no scalar part
+        values["saddr"] = arch.null_register or 0
+    if leaf.opcode is not None and "V_CMPX" in leaf.opcode.name and "vdst" in values:
+        values["vdst"] = EXEC_LO
     return encode_fields(layout, values)
 
 
@@ -82,7 +93,8 @@ def _dual_specs(arch: Arch) -> dict[str, OperandSpec]:
 
 def _choose_late_opcodes(rng: random.Random, arch: Arch, layout: Encoding, values: dict[str, int]) -> None:
     if layout.members:
-        values["op"] = int(rng.choice(layout.members).value)
+        members = [member for member in layout.members if arch.has_opcode(member.name)]
+        values["op"] = int(rng.choice(members).value)
     if "opx" not in values:
         return
     literal = layout.name.endswith("_LIT")
