@@ -369,15 +369,19 @@ _COMPARE_CONVERT = (
         edits=(("23'B(mantissa(S0.f32))", "S0.u32[22 : 0]"),),
     ),
     Erratum(
-        "byte-select-operands",
-        ("rdna4", "cdna"),
-        r"V_CVT_.*(FP8|BF8|FP4|FP6|BF6|_SR_).*",
-        "naming",
-        "names the registers by number: VGPR[laneId][SRC0], VGPR[laneId][VDST]",
-        "the source and destination operands",
-        "reading of the text",
-        table="VOP1Op|VOP3Op",
-        edits=(("VGPR[laneId][SRC0.u32]", "S0"), ("VGPR[laneId][VDST.u32]", "D0")),
+        "scalef32-f16-half",
+        ("cdna",),
+        r"V_CVT_SCALEF32_F16_(FP8|BF8)",
+        "correction",
+        "writes 32 bits; a comment says that OPSEL[3] chooses the half",
+        "writes the half that OPSEL[3] chooses and keeps the other",
+        "vectors gfx950_cvt_scalef32_f16_fp8_*",
+        edits=(
+            (
+                "D0 = tmp.b32",
+                "half = OPSEL[3].i32 * 16;\nVGPR[laneId][VDST.u32][half + 15 : half].f16 = tmp",
+            ),
+        ),
     ),
     Erratum(
         "interp-rtz",
