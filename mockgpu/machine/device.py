@@ -154,7 +154,7 @@ class Device:
         self.fault = fault
         self.fault_report.append(str(fault))
         self.machine.statistics.faults += 1
-        log.error("%s: %s: %s", self.name, type(fault).__name__, fault)
+        log.error("%s on %s: %s", type(fault).__name__, self.name, fault)
         self.machine.driver.fault(self, fault)
 
     def reset(self) -> None:

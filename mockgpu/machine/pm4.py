@@ -63,6 +63,7 @@ class Pm4Queue(RingQueue):
         if not self.whole(frame, count, name):
             return Outcome(Status.NEED_INPUT)
         packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, self.place(frame))
+        self.packet = packet
         waits_for = self._handle(packet)
         if waits_for:
             return Outcome(Status.BLOCKED, name, f"{name} at {packet.place}: {waits_for}")

@@ -17,7 +17,7 @@ import numpy as np
 
 from mockgpu.isa.errors import MockGPUError
 from mockgpu.machine.clock import DeviceClock
-from mockgpu.machine.errors import GuestFault, PacketError, PageFault
+from mockgpu.machine.errors import GuestFault, PacketError, PageFault, Where
 from mockgpu.machine.launch import Launch
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.pm4_dispatch import ScratchUnits
@@ -132,7 +132,7 @@ class RingQueue(abc.ABC):
     """A user-mode queue: a ring in guest memory, a write pointer from the doorbell, a read pointer written back.
 
     ``unit`` is the number of bytes that pointers count in. ``error`` is set once a packet failed; the queue then
-    stands still until :meth:`drop`.
+    stands still until :meth:`drop`. ``packet`` is the packet of the last step, as far as it was decoded.
     """
 
     kind = "queue"
@@ -143,6 +143,7 @@ class RingQueue(abc.ABC):
         self.queue_id = queue_id
         self.read_pointer, self.write_pointer = read_pointer, write_pointer
         self.frames = [Frame(base, nbytes // 4, 0, 0, ring=True)]
+        self.packet: Packet | None = None
         self.blocked: Outcome | None = None
         self.error: MockGPUError | None = None
         self.enabled = True
@@ -183,7 +184,10 @@ class RingQueue(abc.ABC):
         del self.frames[1:]
         self.ring.read, self.ring.skip = self.ring.end, 0
         self.blocked = self.error = None
-        self.publish()
+        try:
+            self.publish()
+        except PageFault as error:
+            self.error = error
 
     def publish(self) -> None:
         """Write the read pointer back to memory. Raises PageFault."""
@@ -211,16 +215,23 @@ class RingQueue(abc.ABC):
 
     def step(self) -> Outcome:
         """Decode and execute one packet."""
-        self.blocked = None
+        self.blocked = self.packet = None
         try:
             outcome = self._execute(self.frames[-1]) if self._advance() else NEED_INPUT
         except MockGPUError as error:
+            self._say_where(error)
             self.error = error
             status = Status.UNSUPPORTED if isinstance(error, PacketError) else Status.FAULT
             return Outcome(status, error=error)
         if outcome.status is Status.BLOCKED:
             self.blocked = outcome
         return outcome
+
+    def _say_where(self, error: MockGPUError) -> None:
+        """A fault that no kernel caused names the packet that did."""
+        if isinstance(error, PageFault) and error.where == Where():
+            at = f"{self.packet.name} at {self.packet.place}" if self.packet else self.place(self.frames[-1])
+            error.message = f"{error.message} ({self.name}: {at})"
 
     def _advance(self) -> bool:
         """Leave finished frames and pass over skipped dwords. False when there is nothing to decode."""

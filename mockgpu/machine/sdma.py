@@ -68,6 +68,7 @@ class SdmaQueue(RingQueue):
         if count is None or not self.whole(frame, count, name):
             return Outcome(Status.NEED_INPUT)
         packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, self.place(frame))
+        self.packet = packet
         waits_for = _HANDLERS[name](self, packet)
         if waits_for:
             return Outcome(Status.BLOCKED, name, f"{name} at {packet.place}: {waits_for}")
