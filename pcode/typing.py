@@ -118,13 +118,15 @@ def bitcast(x: Expr, type: Type) -> Expr:
 
 
 def convert(x: Expr, type: Type) -> Expr:
-    """The same number in another type."""
+    """The same number in another type; raw bits are zero-extended or cut."""
     if x.type == type:
         return x
     if isinstance(x, Const) and not x.type.is_float and not type.is_float:
         return int_const(int_value(x), type)
     if isinstance(x, Const) and is_ieee(x.type) and is_ieee(type):
         return float_const(float_value(x), type)
+    if "b" in (x.type.kind, type.kind):
+        return bitcast(x, type)
     if not x.type.is_float and not type.is_float and x.type.bits >= type.bits:
         return bitcast(x, type)
     return Cast(type, x)
