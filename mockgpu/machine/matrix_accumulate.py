@@ -119,7 +119,8 @@ def aligned(terms: Terms, c: Doubles) -> Doubles:
     """
     products, finite, special = _split_special(terms, c)
     total, top = _cut_sum(products, _exponents(terms, products))
-    return np.where(finite, _add_aligned(total, top, np.where(finite, c, 0.0), drop_far=False), special)
+    out = _add_aligned(total, top, np.where(finite, c, 0.0), drop_far=False)
+    return _with_special(out, finite, special)
 
 
 def aligned_halves(terms: Terms, c: Doubles) -> Doubles:
@@ -130,7 +131,13 @@ def aligned_halves(terms: Terms, c: Doubles) -> Doubles:
     odd, top_odd = _cut_sum(products[..., 1::2], exponents[..., 1::2])
     top = np.maximum(top_even, top_odd)
     total = _floor_at(even, top - 24) + _floor_at(odd, top - 24)
-    return np.where(finite, _add_aligned(total, top, np.where(finite, c, 0.0), drop_far=True), special)
+    out = _add_aligned(total, top, np.where(finite, c, 0.0), drop_far=True)
+    return _with_special(out, finite, special)
+
+
+def _with_special(out: Doubles, finite: npt.NDArray[np.bool_], special: Doubles) -> Doubles:
+    """Infinities, NaN and the sign of zero are those of the plain sum."""
+    return np.where(finite & ((out != 0.0) | (special != 0.0)), out, special)
 
 
 def _split_special(terms: Terms, c: Doubles) -> tuple[Doubles, npt.NDArray[np.bool_], Doubles]:
@@ -170,8 +177,7 @@ def _add_aligned(total: Doubles, top: Exponents, c: Doubles, *, drop_far: bool) 
     kept = _floor_at(c, larger - 24)
     if drop_far:
         kept = np.where(of_c < larger - 25, 0.0, kept)
-    out = _to_f32(_floor_at(total, larger - 31) + kept)
-    return np.where((total == 0.0) & (c == 0.0), c, out)
+    return _to_f32(_floor_at(total, larger - 31) + kept)
 
 
 # -- exact sums -------------------------------------------------------------------------------------------------------
@@ -183,7 +189,7 @@ def exact_sum(x: Doubles) -> Doubles:
     """The sum over the last axis (at most 4096 numbers), rounded to odd: rounding it to f32 or less rounds once.
 
     The numbers are cut into limbs of 40 bits on a common grid, each limb adds exactly, and the limbs are joined from
-    below after passing on their carries.
+    below after passing on their carries. Negative sums are joined as positive ones, so that nothing cancels then.
     """
     finite = np.isfinite(x)
     if not finite.all():
@@ -191,10 +197,12 @@ def exact_sum(x: Doubles) -> Doubles:
         here = np.asarray(finite.all(axis=-1))
         return np.where(here, exact_sum(np.where(here[..., None], x, 0.0)), plain)
     sums = _limb_sums(x)
-    _carry_up(sums)
-    total = sums[-1][0]
-    for limb, _ in reversed(sums[:-1]):
+    sign = np.where(_carried(sums)[0][0] < 0.0, -1.0, 1.0)
+    limbs = _carried([(sign * limb, unit) for limb, unit in sums])
+    total = limbs[-1][0]
+    for limb, _ in reversed(limbs[:-1]):
         total = sum_to_odd(limb, total)
+    total = total * sign
     negative_zero = (total == 0.0) & np.signbit(x).all(axis=-1)
     return np.where(negative_zero, -0.0, total)
 
@@ -213,14 +221,16 @@ def _limb_sums(x: Doubles) -> list[tuple[Doubles, float]]:
     return sums
 
 
-def _carry_up(sums: list[tuple[Doubles, float]]) -> None:
-    """Leave in each limb but the highest a number from 0 to below one unit of the limb above."""
+def _carried(sums: list[tuple[Doubles, float]]) -> list[tuple[Doubles, float]]:
+    """The limbs with carries passed up: each but the highest from 0 to below one unit of the limb above."""
+    sums = list(sums)
     for n in range(len(sums) - 1, 0, -1):
         low, low_unit = sums[n]
         high, high_unit = sums[n - 1]
         carry = np.floor(low / high_unit) * high_unit
         sums[n] = low - carry, low_unit
         sums[n - 1] = high + carry, high_unit
+    return sums
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
