@@ -90,10 +90,11 @@ class RegisterCounts:
 
 
 def register_counts(arch: str, name: str, wave_size: int, modifiers: Modifiers = NO_MODIFIERS) -> RegisterCounts:
-    """Registers of each operand. Raises MatrixError like :func:`execute`."""
+    """Registers of each operand. Raises MatrixError for all that :func:`execute` refuses but the operands themselves."""
     op = matrix_op(arch, name)
     if op.kind is Kind.LOAD_SCALE:
         return RegisterCounts(0, 0, 0, 0)
+    _check_broadcast(op, modifiers)
     places = operands(op, wave_size, *op.formats(modifiers.cbsz, modifiers.blgp))
     return RegisterCounts(places.a.registers, places.b.registers, places.cd.registers, int(op.sparse))
 
@@ -169,30 +170,17 @@ class _Job:
             raise MatrixError(f"{self.op.name}: the index register is missing")
         if self.op.scaled and scales is None:
             raise MatrixError(f"{self.op.name}: the scale registers are missing")
-        if self._broadcasts:
-            self._check_broadcast()
-
-    @property
-    def _broadcasts(self) -> bool:
-        """Whether CBSZ, ABID and BLGP move lanes: dense MFMA, except those that use the fields otherwise."""
-        return self.op.kind is Kind.MFMA and not self.op.f8f6f4 and self.op.cd != "f64"
-
-    def _check_broadcast(self) -> None:
-        cbsz, abid = self.modifiers.cbsz, self.modifiers.abid
-        if 1 << cbsz > self.op.blocks:
-            raise MatrixError(f"{self.op.name}: CBSZ = {cbsz} is undefined for {self.op.blocks} block(s)")
-        if abid >= 1 << cbsz:
-            raise MatrixError(f"{self.op.name}: ABID = {abid} is illegal with CBSZ = {cbsz}")
+        _check_broadcast(self.op, self.modifiers)
 
     def a_places(self) -> tuple[Ints, Ints]:
         lane, bit = _places(self.op, self.wave_size, self.a_type, self.b_type, "a")
-        if self._broadcasts and self.modifiers.cbsz:
+        if _broadcasts(self.op) and self.modifiers.cbsz:
             lane = matrix_layout.cbsz_lanes(self.modifiers.cbsz, self.modifiers.abid)[lane]
         return lane, bit
 
     def b_places(self) -> tuple[Ints, Ints]:
         lane, bit = _places(self.op, self.wave_size, self.a_type, self.b_type, "b")
-        if self._broadcasts and self.modifiers.blgp:
+        if _broadcasts(self.op) and self.modifiers.blgp:
             lane = matrix_layout.blgp_lanes(self.modifiers.blgp)[lane]
         return lane, bit
 
@@ -305,6 +293,22 @@ class _Job:
         codes = (scale[:, lanes] >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
         factors = np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
         return np.repeat(factors, SCALE_BLOCK, axis=-1)[:, None]
+
+
+def _broadcasts(op: MatrixOp) -> bool:
+    """Whether CBSZ, ABID and BLGP move lanes: dense MFMA, except those that use the fields otherwise."""
+    return op.kind is Kind.MFMA and not op.f8f6f4 and op.cd != "f64"
+
+
+def _check_broadcast(op: MatrixOp, modifiers: Modifiers) -> None:
+    """Raises MatrixError for values that the manual calls undefined or illegal."""
+    if not _broadcasts(op):
+        return
+    cbsz, abid = modifiers.cbsz, modifiers.abid
+    if 1 << cbsz > op.blocks:
+        raise MatrixError(f"{op.name}: CBSZ = {cbsz} is undefined for {op.blocks} block(s)")
+    if abid >= 1 << cbsz:
+        raise MatrixError(f"{op.name}: ABID = {abid} is illegal with CBSZ = {cbsz}")
 
 
 @functools.cache

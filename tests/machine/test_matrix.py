@@ -490,6 +490,8 @@ def test_errors_name_the_instruction_and_the_field() -> None:
     given = inputs(problem)
     with pytest.raises(MatrixError, match="CBSZ = 3 is undefined for 4"):
         execute(problem, given, Modifiers(cbsz=3))
+    with pytest.raises(MatrixError, match="ABID = 1 is illegal"):
+        matrix.register_counts("gfx942", "V_MFMA_F32_16X16X4_4B_F16", 64, Modifiers(abid=1))
     with pytest.raises(MatrixError, match="ABID = 2 is illegal"):
         execute(problem, given, Modifiers(cbsz=1, abid=2))
     with pytest.raises(MatrixError, match="A has shape"):
