@@ -90,7 +90,7 @@ class RegisterCounts:
 
 
 def register_counts(arch: str, name: str, wave_size: int, modifiers: Modifiers = NO_MODIFIERS) -> RegisterCounts:
-    """Registers of each operand. Raises MatrixError for all that :func:`execute` refuses but the operands themselves."""
+    """Registers of each operand. Raises MatrixError for whatever :func:`execute` refuses, operands apart."""
     op = matrix_op(arch, name)
     if op.kind is Kind.LOAD_SCALE:
         return RegisterCounts(0, 0, 0, 0)
