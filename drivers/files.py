@@ -34,8 +34,9 @@ class _RealFile:
     def listdir(self, path: str) -> list[str]:
         return os.listdir(path)
 
-    def stored(self, fd: int) -> None:
-        """Called after a write."""
+    def write(self, fd: int, content: Any, binary: bool) -> None:
+        with open(fd, "wb" if binary else "w", closefd=False) as file:
+            file.write(content)
 
 
 class _VirtualFile(_RealFile):
@@ -91,12 +92,9 @@ class _AttributeFile(_VirtualFile):
         os.ftruncate(fd, 0)
         os.pwrite(fd, self.attribute.content.encode(), 0)
 
-    def stored(self, fd: int) -> None:
-        text = os.pread(fd, 1 << 16, 0).decode()
-        try:
-            self.attribute.write(text)
-        finally:
-            self._show(fd)
+    def write(self, fd: int, content: Any, binary: bool) -> None:
+        self.attribute.write(content.decode() if binary else content)
+        self._show(fd)
 
 
 def _is_ours(path: str) -> bool:
@@ -167,9 +165,7 @@ class MockFileIOInterface:
     def write(self, content: Any, binary: bool = False, offset: int | None = None) -> None:
         if offset is not None:
             self.seek(offset)
-        with open(self.fd, "wb" if binary else "w", closefd=False) as file:
-            file.write(content)
-        self._file.stored(self.fd)
+        self._file.write(self.fd, content, binary)
 
     def listdir(self) -> list[str]:
         return self._file.listdir(self.path)

@@ -10,6 +10,7 @@ import errno
 from dataclasses import dataclass, field
 
 from mockgpu.drivers import hostmem
+from mockgpu.drivers.ids import IdPool
 from mockgpu.drivers.kfd_memory import Buffer, header
 from mockgpu.drivers.refusal import Refused, invalid
 
@@ -82,6 +83,8 @@ class EventTable:
 
     page: Buffer | None = None
     _events: dict[int, Event] = field(default_factory=dict)
+    _signal_ids: IdPool = field(default_factory=lambda: IdPool(SIGNAL_LIMIT))
+    _other_ids: IdPool = field(default_factory=lambda: IdPool(FIRST_OTHER_ID, FIRST_OTHER_ID))
 
     def set_page(self, buffer: Buffer) -> None:
         """Refuses with EINVAL when there is a page already or the buffer is too small."""
@@ -95,12 +98,14 @@ class EventTable:
     def create(self, event_type: int, auto_reset: bool) -> Event:
         """A new event. Refuses with ENOSPC when all signal slots are taken."""
         if event_type == SIGNAL:
-            event_id = next((i for i in range(SIGNAL_LIMIT) if i not in self._events), SIGNAL_LIMIT)
-            if event_id == SIGNAL_LIMIT:
+            event_id = self._signal_ids.take()
+            if event_id is None:
                 raise Refused(errno.ENOSPC, f"all {SIGNAL_LIMIT} signal events are in use")
             self._reset_slot(event_id)
         else:
-            event_id = next(i for i in range(FIRST_OTHER_ID, 1 << 32) if i not in self._events)
+            event_id = self._other_ids.take()
+            if event_id is None:
+                raise Refused(errno.ENOSPC, "all event ids are in use")
         event = self._events[event_id] = Event(event_id, event_type, auto_reset)
         return event
 
@@ -113,6 +118,7 @@ class EventTable:
 
     def destroy(self, event_id: int) -> None:
         del self._events[self.get(event_id).event_id]
+        (self._signal_ids if event_id < SIGNAL_LIMIT else self._other_ids).give(event_id)
 
     def set(self, event_id: int) -> None:
         self._settable(event_id).signal()

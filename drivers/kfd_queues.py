@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mockgpu.drivers import doorbells, hostmem
 from mockgpu.drivers.gpu import Gpu
+from mockgpu.drivers.ids import IdPool
 from mockgpu.drivers.kfd_memory import DOORBELL_BYTES, header
 from mockgpu.drivers.refusal import Refused, invalid
 from mockgpu.machine.errors import PageFault
@@ -53,19 +54,20 @@ class QueueManager:
     def __init__(self) -> None:
         self._queues: dict[int, KfdQueue] = {}
         self._slots: dict[tuple[Gpu, int], KfdQueue] = {}
+        self._ids = IdPool(MAX_QUEUES)
+        self._slot_ids: dict[Gpu, IdPool] = {}
 
     # -- create, update, destroy ------------------------------------------------------------------------------
 
     def create(self, gpu: Gpu, request: QueueRequest) -> KfdQueue:
-        """Refuses with EINVAL, EFAULT (pointers the GPU cannot reach), ENOMEM (no queue left), EBUSY (no doorbell)."""
+        """Refuses with EINVAL, EFAULT (pointers that the GPU cannot reach) or ENOMEM (no queue left)."""
         self._check(gpu, request)
         build = self._builder(gpu, request.type)
-        queue_id = next((i for i in range(MAX_QUEUES) if i not in self._queues), None)
+        queue_id = self._ids.take()
         if queue_id is None:
             raise Refused(errno.ENOMEM, f"all {MAX_QUEUES} queues of the process are in use")
-        slot = next((i for i in range(DOORBELL_SLOTS) if (gpu, i) not in self._slots), None)
-        if slot is None:
-            raise Refused(errno.EBUSY, f"all {DOORBELL_SLOTS} doorbells of GPU {gpu.gpu_id:#x} are in use")
+        slot = self._slot_ids.setdefault(gpu, IdPool(DOORBELL_SLOTS)).take()
+        assert slot is not None, "a process has no more queues than a GPU has doorbells"
         ring = build(queue_id, request)
         ring.publish()
         queue = KfdQueue(queue_id, gpu, request.type, ring, slot)
@@ -131,6 +133,8 @@ class QueueManager:
         queue = self.get(queue_id, errno.EINVAL)
         queue.gpu.device.queues.remove(queue.ring)
         del self._queues[queue_id], self._slots[queue.gpu, queue.slot]
+        self._ids.give(queue_id)
+        self._slot_ids[queue.gpu].give(queue.slot)
 
     def update(self, queue_id: int, base: int, size: int, percentage: int, priority: int) -> None:
         """Move the ring; a queue without a ring or without a share of the GPU rests. Refuses with EFAULT or EINVAL."""
