@@ -48,7 +48,7 @@ def report_faults(interface: Any) -> None:
             raise raised
         error = RuntimeError(_report(self, original))
         error.mockgpu_recovered = True  # type: ignore[attr-defined]
-        recover(type(self.dev))
+        recover(self.dev)
         raise error
 
     interface.on_device_hang = on_device_hang
@@ -62,22 +62,25 @@ def _report(iface: Any, original: Callable[[Any], None]) -> str:
     except RuntimeError as e:
         text = str(e)
     machine = kfd.system().machine
-    faults = [f"{d.name}: {line}" for d in machine.devices for line in d.fault_report]
+    faults = [
+        line if line.startswith(f"{d.name} ") else f"{d.name}: {line}"
+        for d in machine.devices
+        for line in d.fault_report
+    ]
     lines = faults or [f"still waiting: {line}" for line in machine.blocked()] or ["no queue has anything left to do"]
     return "\n".join([text or "the device hangs", *lines])
 
 
-def recover(device_class: type) -> None:
-    """Reset every emulated device and bring tinygrad's view of it up to date.
+def recover(device: Any) -> None:
+    """Reset ``device`` (an ``AMDDevice``) and all others of its kind, and bring tinygrad's view of them up to date.
 
     All of them, because queues of one device may wait for signals of another that will never be sent.
     """
     from tinygrad.device import Device as Opened
 
-    for name in sorted(Opened._opened_devices):
-        device = Opened[name]
-        if isinstance(device, device_class):
-            _recover(device)
+    others = [Opened[name] for name in sorted(Opened._opened_devices)]
+    for each in {device, *(d for d in others if isinstance(d, type(device)))}:
+        _recover(each)
 
 
 def _recover(device: Any) -> None:

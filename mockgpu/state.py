@@ -41,12 +41,19 @@ def state() -> State:
     return _state
 
 
+class StandardError(logging.Handler):
+    """Writes to what is standard error at that moment: test runners put other files in its place, and close them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)
+
+
 def log_to_stderr(level: str) -> None:
     """Show what the loggers below ``mockgpu`` say, from ``level`` (one of settings.LOG_LEVELS) on."""
     log = logging.getLogger("mockgpu")
     log.setLevel(logging.CRITICAL + 1 if level == "off" else level.upper())
     if not log.handlers:
-        handler = logging.StreamHandler(sys.stderr)
+        handler = StandardError()
         handler.setFormatter(logging.Formatter("mockgpu: %(message)s"))
         log.addHandler(handler)
 

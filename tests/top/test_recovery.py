@@ -138,6 +138,28 @@ def test_a_fault_of_one_device_is_reported_to_the_one_that_waits_for_it(
     assert there.tolist() == [1, 2, 3]
 
 
+def test_a_wait_for_a_signal_that_nothing_sends(dev: Any) -> None:
+    never = dev.new_signal(value=0)
+    queue = dev.hw_compute_queue_t().wait(never, 1).signal(dev.timeline_signal, dev.next_timeline())
+    queue.submit(dev)
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"AMD:0: deadlock: .*\n +AMD:0 PM4 queue 0: "):
+        dev.synchronize()
+    assert time.monotonic() - start < 10
+    the_process_goes_on(dev)
+
+
+def test_a_packet_that_does_not_exist(dev: Any) -> None:
+    queue = dev.hw_compute_queue_t()
+    queue.q(0xC0017700, 0x11111111, 0x22222222)  # type 3, opcode 0x77, two dwords
+    queue.signal(dev.timeline_signal, dev.next_timeline()).submit(dev)
+    with pytest.raises(
+        RuntimeError, match=r"HW fault: .*\nAMD:0 PM4 queue 0: .*0x77.* at ring dword 0x.*c0017700 11111111 22222222"
+    ):
+        dev.synchronize()
+    the_process_goes_on(dev)
+
+
 def test_faults_are_counted(launch: Any, good: HCQBuffer, bad: HCQBuffer) -> None:
     before = kfd.statistics().faults
     with pytest.raises(RuntimeError):
