@@ -74,7 +74,7 @@ def errata_for(family: str, table: str, name: str) -> list[Erratum]:
 
 @functools.cache
 def corrected_text(family: str, table: str, name: str) -> str | None:
-    """The pseudocode that counts for an opcode; None if there is none. Raises ValueError for an unknown family."""
+    """The pseudocode that counts for an opcode; None if there is none. Raises ConfigError for an unknown family."""
     text = pcode_texts(family).get((table, name))
     for row in errata_for(family, table, name):
         text = row.apply(family, table, name, text)

@@ -340,6 +340,25 @@ _COMPARE_CONVERT = (
         "vector vop3-0121",
     ),
     Erratum(
+        "permlane-inactive",
+        RDNA,
+        r"V_PERMLANEX?16(_VAR)?_B32",
+        "note",
+        "reads source lanes whether they are active or not",
+        "OPSEL[0] (fetch inactive) and OPSEL[1] (bound control) say what an inactive source lane gives; the document's"
+        " reading is kept until a vector settles it",
+        "RDNA3 manual, V_PERMLANE16_B32",
+    ),
+    Erratum(
+        "underflow-overflow",
+        ALL,
+        rf"V_DIV_FIXUP_(F32|F64){_E}",
+        "note",
+        "names UNDERFLOW and OVERFLOW without giving them",
+        "zero and INF, the results of round to nearest even; other rounding modes are not distinguished",
+        "vector vop3-0028 for INF",
+    ),
+    Erratum(
         "exception-flags",
         ("rdna4",),
         r"[VS]_.*(MIN|MAX|MINIMUM|MAXIMUM).*",

@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Iterator
 
+from mockgpu.isa import errors
 from mockgpu.pcode import ast, slices, walk
 from mockgpu.pcode.errata import corrected_text, no_semantics_reason
 from mockgpu.pcode.ir import Expr, Local, Program, Stmt
@@ -49,12 +50,12 @@ _NESTED = (
 )
 
 
-class NoSemanticsError(LookupError):
+class NoSemanticsError(errors.NoSemanticsError):
     """An opcode has no pseudocode that can be executed; ``reason`` says why. What it does is the engine's part."""
 
     def __init__(self, family: str, table: str, name: str, reason: str) -> None:
-        super().__init__(f"{family} {table}.{name}: {reason}")
-        self.family, self.table, self.name, self.reason = family, table, name, reason
+        super().__init__(f"{table}.{name}", reason, family)
+        self.family, self.table, self.name = family, table, name
 
 
 @functools.cache
@@ -62,7 +63,7 @@ def lower(family: str, table: str, name: str) -> Program:
     """The program of an opcode, e.g. ``lower("rdna3", "VOP2Op", "V_ADD_F32_E32")``.
 
     Raises :class:`NoSemanticsError` if there is no text, the text is prose, or it describes what an engine has to do
-    by itself. Raises ValueError for an unknown family.
+    by itself. Raises ConfigError for an unknown family.
     """
     text = corrected_text(family, table, name)
     if text is None:

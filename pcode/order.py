@@ -8,12 +8,16 @@ its end, if it would otherwise read back or patch what it has written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from mockgpu.pcode import ir, walk
 from mockgpu.pcode.ir import Assign, Const, Expr, Local, Operand, Stmt, Target, Type
 from mockgpu.pcode.scope import Output
 from mockgpu.pcode.typing import bitcast
+
+Read: TypeAlias = Callable[[Expr], Expr]
+Place: TypeAlias = Callable[[Target], Target]
 
 _DESTINATIONS = ("D0", "D1")
 _MAX_BUFFERED_BITS = 64
@@ -125,10 +129,10 @@ def _written_for_sure(block: list[Stmt], name: str) -> bool:
 def _first_is_whole_write(block: list[Stmt], name: str) -> bool:
     """The first statement that touches ``name`` overwrites all of it, without reading it."""
     for s in block:
-        touched = name in walk.reads([s]) or name in walk.writes([s])
-        if touched:
-            whole = isinstance(s, Assign) and isinstance(s.target, Operand) and s.target.name == name
-            return whole and all(name not in walk.reads([Assign(s.target, x)]) for x in walk.read_expressions(s))
+        if name in walk.reads([s]):
+            return False
+        if name in walk.writes([s]):
+            return isinstance(s, Assign) and isinstance(s.target, Operand)
     return False
 
 
@@ -140,10 +144,9 @@ def _local_place(target: Target, local: Local) -> Target:
     return ir.Bits(target.type, local, Const(ir.U32, 0))
 
 
-def _retarget(s: Stmt, read: object, place: object, local: Local) -> Stmt:
+def _retarget(s: Stmt, read: Read, place: Place, local: Local) -> Stmt:
     """Writes of the destination become writes of the local; values are bitcast to its type."""
-    new = walk.rewrite_statement(s, read, place)  # type: ignore[arg-type]
-    return _cast_values(new, local)
+    return _cast_values(walk.rewrite_statement(s, read, place), local)
 
 
 def _cast_values(s: Stmt, local: Local) -> Stmt:

@@ -8,10 +8,12 @@ from importlib import resources
 from typing import Any, cast
 
 import lark
+
+from mockgpu.isa.errors import MockGPUError
 from mockgpu.pcode import ast
 
 
-class PcodeSyntaxError(ValueError):
+class PcodeSyntaxError(MockGPUError, ValueError):
     """A text that is not pseudocode: prose, an assembler example, or cut off. ``line`` and ``column`` count from 1."""
 
     def __init__(self, message: str, line: int, column: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 
+from mockgpu.isa.errors import MockGPUError
 from mockgpu.pcode.ir import (
     F16,
     F32,
@@ -28,7 +29,7 @@ _SUFFIX = re.compile(r"(bf|fp|f|u|i|b)(\d+)")
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}
 
 
-class PcodeTypeError(TypeError):
+class PcodeTypeError(MockGPUError, TypeError):
     """A text uses a value in a way that the typing rules do not cover."""
 
 

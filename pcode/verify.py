@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mockgpu.isa.errors import MockGPUError
 from mockgpu.pcode import ir, walk
 from mockgpu.pcode.ir import U1, U64, Expr, Program, Stmt, Target, Type
 from mockgpu.pcode.operands import OPERANDS
@@ -22,7 +23,7 @@ _LANE_MASKS = ("VCC", "EXEC", "D0", "D1", "S2")
 _REGISTER = (ir.Vgpr, ir.Sgpr, ir.HwReg)
 
 
-class VerifyError(AssertionError):
+class VerifyError(MockGPUError):
     """A program breaks a rule of the IR."""
 
 

@@ -28,7 +28,7 @@ _NODES = (
     ir.Call,
 )
 #: Names under which the register files and memory appear among reads and writes.
-_FILES = {ir.Vgpr: "VGPR", ir.Sgpr: "SGPR", ir.HwReg: "HWREG", ir.Mem: "MEM"}
+_FILES: dict[type, str] = {ir.Vgpr: "VGPR", ir.Sgpr: "SGPR", ir.HwReg: "HWREG", ir.Mem: "MEM"}
 
 
 def children(x: Expr) -> Iterator[Expr]:
@@ -153,7 +153,7 @@ def place_name(target: Target) -> str | None:
     place = root(target)
     if isinstance(place, (ir.Operand, ir.LaneBit)):
         return place.name
-    return _FILES.get(type(place))  # type: ignore[arg-type]
+    return _FILES.get(type(place))
 
 
 def reads(block: Iterable[Stmt]) -> frozenset[str]:
@@ -170,7 +170,7 @@ def _names(x: Expr) -> Iterator[str]:
         if isinstance(part, (Operand, ir.LaneBit)):
             yield part.name
         elif type(part) in _FILES:
-            yield _FILES[type(part)]  # type: ignore[index]
+            yield _FILES[type(part)]
 
 
 def writes(block: Iterable[Stmt]) -> frozenset[str]:
