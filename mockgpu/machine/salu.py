@@ -7,7 +7,7 @@ from mockgpu.machine.context import BitsReader, BitsWriter, Context
 from mockgpu.machine.errors import IllegalInstruction
 from mockgpu.machine.execute import Run, Step
 from mockgpu.machine.operands import Reader, as_bits, dword, reader, scalar_reader
-from mockgpu.machine.semantics import evaluator_of, nodes, opcode_program, writes_more_than_once
+from mockgpu.machine.semantics import evaluator_of, nodes, opcode_program
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator
@@ -15,30 +15,27 @@ from mockgpu.pcode.oracle import Evaluator
 _SOURCES = {"ssrc0": "S0", "ssrc1": "S1"}
 
 
-def _reader(read: Reader, copies: bool) -> BitsReader:
-    if copies:  # a view of the register file would change with it
-        return lambda g, bits: as_bits(read(g).copy(), bits)
+def _reader(read: Reader) -> BitsReader:
     return lambda g, bits: as_bits(read(g), bits)
 
 
-def scalar_context(instruction: Instruction, wave_size: int, program: ir.Program) -> Context:
+def scalar_context(instruction: Instruction, wave_size: int) -> Context:
     """Context of a scalar instruction: sources S0 and S1, destination D0 (also the source of compares with SIMM16)."""
     ctx = Context(instruction.arch, instruction, wave_size, vector=False)
-    copies = writes_more_than_once(program)
     try:
         for operand in instruction.operands:
             if operand.field in _SOURCES:
-                ctx.reads[_SOURCES[operand.field]] = _reader(reader(ctx.arch, operand), copies)
+                ctx.reads[_SOURCES[operand.field]] = _reader(reader(ctx.arch, operand))
             elif operand.field == "sdst":
-                _bind_destination(ctx, operand, copies)
+                _bind_destination(ctx, operand)
     except LookupError as e:
         raise IllegalInstruction(f"{instruction.mnemonic}: {e.args[0]}") from e
     return ctx
 
 
-def _bind_destination(ctx: Context, operand: Operand, copies: bool) -> None:
+def _bind_destination(ctx: Context, operand: Operand) -> None:
     code, null = operand.code, ctx.arch.null_register
-    old = _reader(scalar_reader(code, operand.bits, null), copies)
+    old = _reader(scalar_reader(code, operand.bits, null))
     ctx.reads["D0"] = old
     ctx.reads.setdefault("S0", old)
     ctx.writes["D0"] = _writer(code, null)
@@ -72,7 +69,7 @@ def build(instruction: Instruction, wave_size: int) -> Step:
     if special is not None:
         return special
     program = opcode_program(instruction.opcode)
-    ctx, evaluator = scalar_context(instruction, wave_size, program), evaluator_of(program)
+    ctx, evaluator = scalar_context(instruction, wave_size), evaluator_of(program)
     if moves(program):
         return branch(ctx, evaluator, instruction.size)
     if sets_hardware_registers(program):

@@ -112,8 +112,8 @@ class Group:
     # -- scalar registers -------------------------------------------------------------------------------------
 
     def scalar(self, code: int) -> Array:
-        """A scalar register by operand encoding, (n, 1) uint32; a view where the waves are neighbours."""
-        return self.batch.sgpr[code, self.index][:, None]
+        """A scalar register by operand encoding, (n, 1) uint32; a copy."""
+        return self.batch.sgpr[code, self.index, None].copy()
 
     def scalar64(self, code: int) -> Array:
         """A pair of scalar registers, (n, 1) uint64."""
