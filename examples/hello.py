@@ -2,5 +2,5 @@
 
 from tinygrad import Device, Tensor
 
-squares = Tensor.arange(8).square()
+squares = Tensor(list(range(8))).square()
 print(f"{Device.DEFAULT} says: the squares are {squares.tolist()}, and they add up to {squares.sum().item()}")

@@ -29,6 +29,9 @@ attributes #0 = {{ nounwind "amdgpu-flat-work-group-size"="1,64" }}
 """
 COPY = "%v = load i32, ptr addrspace(1) %source\n store i32 %v, ptr addrspace(1) %target\n ret void"
 ILLEGAL = 'call void asm sideeffect ".long 0xffffffff", ""()\n ret void'
+NO_SEMANTICS = """call void asm sideeffect
+ "image_bvh_intersect_ray v[0:3], [v0, v1, v[2:4], v[5:7], v[8:10]], s[0:3]", ""()
+ ret void"""
 TRAP = "call void @llvm.trap()\n ret void"
 FOR_EVER = "br label %l\nl:\n %v = load volatile i32, ptr addrspace(1) %source\n br label %l"
 
@@ -94,7 +97,12 @@ def test_a_store_outside_of_every_mapping(dev: Any, launch: Any, good: HCQBuffer
 
 @pytest.mark.parametrize(
     ("body", "text"),
-    [(ILLEGAL, r"illegal instruction: .* 0xffffffff \(kernel stops_here, PC 0x"), (TRAP, "'s_trap 2'")],
+    [
+        (ILLEGAL, r"illegal instruction: .* 0xffffffff \(kernel stops_here, PC 0x"),
+        (NO_SEMANTICS, r"image_bvh_intersect_ray on gfx1100: no semantics .*\(kernel stops_here, PC 0x"),
+        (TRAP, r"\(kernel stops_here, PC 0x[0-9a-f]+, 's_trap 2'"),
+    ],
+    ids=["illegal", "no semantics", "trap"],
 )
 def test_an_instruction_that_cannot_be_executed(dev: Any, launch: Any, good: HCQBuffer, body: str, text: str) -> None:
     start = time.monotonic()
