@@ -53,8 +53,9 @@ def _quiet(fmt: FloatFormat, x: Bits) -> Bits:
     return x | fmt.word(fmt.quiet)  # type: ignore[no-any-return]
 
 
-def _is_quiet(fmt: FloatFormat, x: Bits) -> Bits:  # type: ignore[no-any-return]
-    return num.is_nan(fmt, x) & ((x & fmt.word(fmt.quiet)) != 0)
+def _is_quiet(fmt: FloatFormat, x: Bits) -> Bits:
+    nan = num.is_nan(fmt, x)
+    return nan & ((x & fmt.word(fmt.quiet)) != 0) if np.count_nonzero(nan) else nan
 
 
 def _mantissa(fmt: FloatFormat) -> Function:
@@ -216,6 +217,8 @@ def _byte_permute(args: tuple[Type, ...]) -> Function:
 
     def run(mode: Mode, data: Bits, selector: Bits) -> Bits:
         wide, pick = data.astype(np.uint64), selector.astype(np.uint64)
+        if np.size(pick) == 1 and int(pick.flat[0]) < 8:
+            return ((wide >> (pick * np.uint64(8))) & np.uint64(0xFF)).astype(np.uint16)
         index = np.where(pick < np.uint64(8), pick, (pick - np.uint64(8)) * np.uint64(2) + np.uint64(1)) & np.uint64(7)
         byte = (wide >> (index * np.uint64(8))) & np.uint64(0xFF)
         sign = np.where(byte >= np.uint64(0x80), np.uint64(0xFF), np.uint64(0))

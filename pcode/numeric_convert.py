@@ -27,7 +27,7 @@ from mockgpu.pcode.numeric_format import (
     is_nan,
     on_part,
 )
-from mockgpu.pcode.numeric_mode import Mode, Round
+from mockgpu.pcode.numeric_mode import Mode
 from mockgpu.pcode.numeric_round import Doubles, round_double, sum_to_odd
 
 Convert: TypeAlias = Callable[[Mode, Bits], Bits]
@@ -105,13 +105,14 @@ def values(fmt: FloatFormat, x: Bits) -> Doubles:
 
 
 def from_doubles(mode: Mode, fmt: FloatFormat, x: Doubles) -> Bits:
-    """``x`` rounded to ``fmt`` as MODE says; FP16_OVFL saturates f16 and the 8-bit formats."""
+    """``x`` rounded to ``fmt`` as MODE says; FP16_OVFL saturates f16 and the 8-bit formats.
+
+    A NaN becomes some NaN: callers that know the operands put the right one in its place.
+    """
     how = float_mode(fmt, mode)
     saturate = mode.fp16_ovfl and fmt.bits <= 16 and fmt is not BF16
     if how.nearest and fmt.native is not None and not saturate:
-        narrow = np.asarray(x.astype(fmt.native)).view(fmt.word)
-        nan = np.isnan(x)
-        return np.where(nan, round_double(fmt, how.round, x), narrow) if np.count_nonzero(nan) else narrow
+        return np.asarray(x.astype(fmt.native)).view(fmt.word)
     return round_double(fmt, how.round, x, saturate)
 
 
@@ -135,10 +136,16 @@ def float_to_float(src: FloatFormat, dst: FloatFormat) -> Convert:
 
 def _convert_nan(src: FloatFormat, dst: FloatFormat, x: Bits) -> Bits:
     """By integer operations, so that the payload does not depend on the host."""
+    if dst.special == "fnuz":
+        return np.full(np.shape(x), dst.nan, dst.word)
     wide = x.astype(np.uint64)
-    payload = (wide & np.uint64(src.min_normal - 1)) << np.uint64(52 - src.man)
-    sign = (wide >> np.uint64(src.bits - 1)) << np.uint64(63)
-    return round_double(dst, Round.NEAREST_EVEN, (sign | np.uint64(F64.inf | F64.quiet) | payload).view(np.float64))
+    sign = (wide >> np.uint64(src.bits - 1)) << np.uint64(dst.bits - 1)
+    if dst.special != "ieee":
+        return (sign | np.uint64(dst.nan)).astype(dst.word)
+    payload = wide & np.uint64(src.min_normal - 1)
+    more = dst.man - src.man
+    payload = payload << np.uint64(more) if more > 0 else payload >> np.uint64(-more)
+    return (sign | np.uint64(dst.inf | dst.quiet) | payload).astype(dst.word)
 
 
 # -- float to integer -------------------------------------------------------------------------------------------------

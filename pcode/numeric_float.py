@@ -314,8 +314,11 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @functools.cache
-def compare(op: str, fmt: FloatFormat) -> Op2:
-    """The comparison ``op`` (eq ne lt le gt ge lg) on ``fmt``; only ``ne`` holds when an operand is a NaN."""
+def compare(op: str, fmt: FloatFormat, raw: bool = False) -> Op2:
+    """The comparison ``op`` (eq ne lt le gt ge lg) on ``fmt``; only ``ne`` holds when an operand is a NaN.
+
+    ``raw``: denormals are compared as they are, whatever MODE says.
+    """
     if op not in _COMPARE:
         raise NumericError(f"no comparison {op}")
     step = _COMPARE[op]
@@ -324,7 +327,7 @@ def compare(op: str, fmt: FloatFormat) -> Op2:
     def run(mode: Mode, a: Bits, b: Bits) -> Bits:
         if native is None:
             return step(to_doubles(fmt, a), to_doubles(fmt, b))  # type: ignore[no-any-return]
-        if float_mode(fmt, mode).flush_in:
+        if not raw and float_mode(fmt, mode).flush_in:
             a, b = flush(fmt, a), flush(fmt, b)
         return step(a.view(native), b.view(native))  # type: ignore[no-any-return]
 

@@ -119,6 +119,8 @@ def float_mode(fmt: FloatFormat, mode: Mode) -> FloatMode:
 
 
 def is_nan(fmt: FloatFormat, x: Bits) -> Mask:
+    if fmt is F32 or fmt is F64:
+        return np.isnan(x.view(fmt.native))  # type: ignore[no-any-return]
     if fmt.special == "ieee":
         return (x & fmt.magnitude) > fmt.inf
     if fmt.special == "fn":
@@ -141,7 +143,8 @@ def is_zero(fmt: FloatFormat, x: Bits) -> Mask:
 
 
 def is_signaling(fmt: FloatFormat, x: Bits) -> Mask:
-    return is_nan(fmt, x) & ((x & fmt.quiet) == 0)  # type: ignore[no-any-return]
+    nan = is_nan(fmt, x)
+    return nan & ((x & fmt.word(fmt.quiet)) == 0) if np.count_nonzero(nan) else nan
 
 
 def is_denormal(fmt: FloatFormat, x: Bits) -> Mask:

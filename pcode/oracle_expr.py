@@ -237,12 +237,35 @@ class ExprCompiler:
         return lambda s: step(s.mode, x(s))
 
     def _binary(self, e: ir.Binary) -> Eval:
+        if e.op in ("land", "lor"):
+            return self._logic(e)
+        if (narrow := _narrow_comparison(e)) is not None:
+            return self._compare_with(*narrow)
         raw = e.a.type.is_float and e.op in _SELF_FLUSHING
         step = oracle_ops.binary(e.op, e.a.type, e.b.type)
         a, b = self.compile(e.a, raw), self.compile(e.b, raw)
         if e.op == "pow" and not _is_two(e.a):
             raise CompileError(f"only powers of two: {e!r}")
         return lambda s: step(s.mode, a(s), b(s))
+
+    def _logic(self, e: ir.Binary) -> Eval:
+        """The right side is left out when the left one decides for all lanes."""
+        a, b, both_needed = self.compile(e.a), self.compile(e.b), e.op == "land"
+
+        def run(s: State) -> Bits:
+            left = a(s)
+            count = np.count_nonzero(left)
+            if both_needed:
+                return left & b(s) if count else left
+            return left if count == np.size(left) else left | b(s)
+
+        return run
+
+    def _compare_with(self, op: str, x: ir.Expr, value: int) -> Eval:
+        """A comparison of a number with a constant of its own type, without a conversion."""
+        fmt = num.format_of(x.type)
+        step, made, constant = num.compare(op, fmt, True), self.compile(x), num.constant(fmt.bits, value)
+        return lambda s: step(s.mode, made(s), constant)
 
     def _select(self, e: ir.Select) -> Eval:
         cond, a, b = self.compile(e.cond), self.compile(e.a), self.compile(e.b)
@@ -285,6 +308,25 @@ class ExprCompiler:
             (x,) = args
             return lambda s: step(s.mode, x(s))
         return lambda s: step(s.mode, *[a(s) for a in args])
+
+
+def _narrow_comparison(e: ir.Binary) -> tuple[str, ir.Expr, int] | None:
+    """``64'F(x) == 0.0`` is ``x == 0.0`` with the denormals of ``x``; likewise for infinities."""
+    a, b = e.a, e.b
+    if (
+        e.op not in oracle_ops.COMPARISONS
+        or not isinstance(a, ir.Cast)
+        or not isinstance(b, ir.Const)
+        or a.type != ir.F64
+    ):
+        return None
+    if a.x.type not in (ir.F16, ir.F32):
+        return None
+    fmt = num.format_of(a.x.type)
+    sign = fmt.sign if b.value & num.F64.sign else 0
+    known = {0: 0, num.F64.inf: fmt.inf}
+    found = known.get(b.value & num.F64.magnitude)
+    return None if found is None else (e.op, a.x, sign | found)
 
 
 def _is_two(e: ir.Expr) -> bool:
