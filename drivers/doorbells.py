@@ -1,14 +1,15 @@
 """Doorbells: writes to certain host addresses are noticed at once.
 
 A doorbell page is ordinary host memory plus an entry in a registry. The runtime reaches memory through views; a view
-that lies in a registered range is replaced by a :class:`TrapView`, whose writes also call the owner of the page.
+that begins in a registered range is replaced by a :class:`TrapView`, whose writes also call the owner of the page.
+The same serves for watches: single dwords that queues wait for, and that the host may write.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -41,6 +42,7 @@ class Page:
 
 
 _pages: list[Page] = []
+_watches: list[Page] = []
 _low, _high = 1 << 64, 0
 
 
@@ -64,6 +66,18 @@ def retire(base: int, size: int, *, replaced: bool) -> None:
     for page in [p for p in _pages if p.base < base + size and base < p.end]:
         page.state = "replaced" if replaced else "gone"
         _pages.remove(page)
+        if page in _watches:
+            _watches.remove(page)
+    _bounds()
+
+
+def watch(addresses: Iterable[int], ring: Ring) -> None:
+    """Notice writes to exactly these dwords (besides the doorbells) from now on. Views made before notice nothing."""
+    for page in _watches:
+        page.state = "replaced"
+        _pages.remove(page)
+    _watches[:] = [Page(address, 4, ring) for address in addresses]
+    _pages.extend(_watches)
     _bounds()
 
 
@@ -72,6 +86,7 @@ def forget() -> None:
     for page in _pages:
         page.state = "gone"
     _pages.clear()
+    _watches.clear()
     _bounds()
 
 
@@ -113,10 +128,13 @@ class TrapView:
             offset = self.address + element * self.itemsize - self.page.base
             self.page.ring(offset, self._memory[element])
 
-    def _elements(self, index: int | slice) -> range:
+    def _elements(self, index: int | slice) -> list[int]:
+        """The elements of ``index`` that lie in the page; a view may reach beyond it."""
+        inside = range(min(len(self), -(-(self.page.end - self.address) // self.itemsize)))
         if isinstance(index, slice):
-            return range(*index.indices(len(self)))
-        return range(index % len(self), index % len(self) + 1)
+            written = range(*index.indices(len(self)))
+            return [i for i in inside if i in written]
+        return [i for i in inside if i == index % len(self)]
 
 
 def install(interface: Any) -> None:

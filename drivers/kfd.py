@@ -104,6 +104,13 @@ class KfdSystem:
         else:
             self.events.hw_exception(gpu_id)
 
+    def watch(self, addresses: frozenset[int]) -> None:
+        doorbells.watch(addresses, lambda offset, value: self.poll())
+
+    def poll(self) -> None:
+        """Try blocked queues again, after the host wrote memory."""
+        self.machine.run()
+
     def reset(self, index: int) -> None:
         """Reset the queues of one GPU after a fault and forget its exceptions; the process goes on."""
         gpu = self.gpus.all[index]
@@ -484,11 +491,6 @@ def close_system() -> None:
 def statistics() -> Statistics:
     """What this process executed so far."""
     return _system.statistics() if _system is not None else Statistics()
-
-
-def poll() -> bool:
-    """Try blocked queues again, after the host wrote a signal. Returns whether any made progress."""
-    return _system is not None and _system.machine.run()
 
 
 def _after_fork() -> None:

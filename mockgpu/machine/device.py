@@ -19,7 +19,7 @@ from mockgpu.machine.errors import Deadlock, GuestFault
 from mockgpu.machine.launch import Engine, Launch, LaunchStats
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.pm4_dispatch import ScratchUnits
-from mockgpu.machine.queue import RingQueue, as_fault
+from mockgpu.machine.queue import Outcome, RingQueue, as_fault
 from mockgpu.machine.registers import IpBlock, RegisterFile, model_hdp_flush, register_map
 
 log = logging.getLogger("mockgpu.fault")
@@ -65,6 +65,9 @@ class Driver(Protocol):
     def interrupt(self, device: Device, context_id: int) -> None: ...
 
     def fault(self, device: Device, fault: GuestFault) -> None: ...
+
+    def watch(self, addresses: frozenset[int]) -> None:
+        """Queues are blocked on exactly these dwords of memory now: run the machine when the host writes one."""
 
 
 class SymbolTable:
@@ -164,6 +167,7 @@ class Device:
             self.fault_report.clear()
             for queue in self.queues:
                 queue.drop()
+            self.machine.run()
 
 
 class Machine:
@@ -175,6 +179,7 @@ class Machine:
         self.statistics = Statistics()
         self.lock = threading.RLock()
         self._running = False
+        self._watched: frozenset[int] = frozenset()
 
     def add_device(self, config: DeviceConfig, make_engine: Callable[[], Engine]) -> Device:
         device = Device(self, len(self.devices), config, make_engine)
@@ -195,6 +200,7 @@ class Machine:
                 return self._run(first)
             finally:
                 self._running = False
+                self._tell_blocked()
 
     def _run(self, first: RingQueue | None) -> bool:
         any_progress, progress = False, True
@@ -218,16 +224,25 @@ class Machine:
             device.fail(as_fault(queue.error))
         return progress
 
+    def _blocked(self) -> list[tuple[RingQueue, Outcome]]:
+        return [
+            (queue, queue.blocked)
+            for device in self.devices
+            if device.fault is None
+            for queue in device.queues
+            if queue.runnable and queue.blocked is not None
+        ]
+
+    def _tell_blocked(self) -> None:
+        addresses = frozenset(outcome.address for _, outcome in self._blocked() if outcome.address is not None)
+        if addresses != self._watched:
+            self._watched = addresses
+            self.driver.watch(addresses)
+
     def blocked(self) -> list[str]:
         """What each blocked queue waits for, one line per queue."""
         with self.lock:
-            return [
-                f"{queue.name}: {queue.blocked.waits_for}"
-                for device in self.devices
-                if device.fault is None
-                for queue in device.queues
-                if queue.runnable and queue.blocked is not None
-            ]
+            return [f"{queue.name}: {outcome.waits_for}" for queue, outcome in self._blocked()]
 
     def break_deadlock(self) -> bool:
         """Fail every device whose queues are blocked, with a report of all of them. False if none is blocked."""

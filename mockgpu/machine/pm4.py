@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from mockgpu.machine.errors import PacketError
 from mockgpu.machine.pm4_packets import HANDLERS
-from mockgpu.machine.queue import Frame, Outcome, Packet, QueueHost, RingQueue, Status
+from mockgpu.machine.queue import Frame, Outcome, Packet, QueueHost, RingQueue, Status, Wait
 
 TYPE2_FILLER = 0x80000000
 #: A NOP whose count field is all ones is the header alone.
@@ -64,14 +64,9 @@ class Pm4Queue(RingQueue):
             return Outcome(Status.NEED_INPUT)
         packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, self.place(frame))
         self.packet = packet
-        waits_for = self._handle(packet)
-        if waits_for:
-            return Outcome(Status.BLOCKED, name, f"{name} at {packet.place}: {waits_for}")
-        frame.read += count
-        self.host.clock.advance(10)
-        return Outcome(Status.RETIRED, name)
+        return self.finish(frame, packet, self._handle(packet))
 
-    def _handle(self, packet: Packet) -> str:
+    def _handle(self, packet: Packet) -> Wait | None:
         entry = HANDLERS.get(packet.name)
         if entry is None:
             raise self.reject(packet, "this PM4 packet is not supported")

@@ -1,4 +1,4 @@
-"""What each PM4 packet does. A handler returns '' when the packet retired, or what it waits for.
+"""What each PM4 packet does. A handler returns None when the packet retired, or what it waits for.
 
 Layouts follow the fields named in tinygrad's generated ``pm4_nv`` and ``pm4_soc15`` headers. Caches are not modelled:
 every access is coherent, so flushes and invalidations have no effect. A dispatch ends before the next packet is
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mockgpu.machine import pm4_dispatch
-from mockgpu.machine.queue import COMPARES, Frame, Packet, QueueHost, poll
+from mockgpu.machine.queue import COMPARES, Condition, Frame, Packet, QueueHost, Wait
 from mockgpu.machine.queue_atomics import apply_atomic, atomic_bits, atomic_name
 
 SH_REGISTERS = (0x2C00, 0x3000)
@@ -34,7 +34,7 @@ class Processor(Protocol):
     def enter(self, packet: Packet, base: int, size: int, *, chain: bool = False) -> None: ...
 
 
-Handler = Callable[[Processor, Packet], str]
+Handler = Callable[[Processor, Packet], Wait | None]
 #: By packet name: fewest and most operand dwords (header excluded), and the handler.
 HANDLERS: dict[str, tuple[int, int, Handler]] = {}
 _ANY = 1 << 14
@@ -57,19 +57,19 @@ def _choose(queue: Processor, packet: Packet, what: str, value: int, good: dict[
 
 
 @_packet("NOP", 1, _ANY)
-def _nop(queue: Processor, packet: Packet) -> str:
-    return ""
+def _nop(queue: Processor, packet: Packet) -> Wait | None:
+    return None
 
 
 @_packet("ACQUIRE_MEM", 6, 7)
-def _acquire_mem(queue: Processor, packet: Packet) -> str:
-    return ""
+def _acquire_mem(queue: Processor, packet: Packet) -> Wait | None:
+    return None
 
 
 # -- registers --------------------------------------------------------------------------------------------------
 
 
-def _set_registers(queue: Processor, packet: Packet, window: tuple[int, int]) -> str:
+def _set_registers(queue: Processor, packet: Packet, window: tuple[int, int]) -> Wait | None:
     offset = packet.words[1]
     if offset >> 16:
         raise queue.reject(packet, f"register offset {offset:#x} has bits above its 16-bit field")
@@ -78,16 +78,16 @@ def _set_registers(queue: Processor, packet: Packet, window: tuple[int, int]) ->
         raise queue.reject(packet, f"registers {first:#x} and up lie outside [{window[0]:#x}, {window[1]:#x})")
     for i, value in enumerate(packet.words[2:]):
         queue.host.registers.write(first + i, value)
-    return ""
+    return None
 
 
 @_packet("SET_SH_REG", 2, _ANY)
-def _set_sh_reg(queue: Processor, packet: Packet) -> str:
+def _set_sh_reg(queue: Processor, packet: Packet) -> Wait | None:
     return _set_registers(queue, packet, SH_REGISTERS)
 
 
 @_packet("SET_UCONFIG_REG", 2, _ANY)
-def _set_uconfig_reg(queue: Processor, packet: Packet) -> str:
+def _set_uconfig_reg(queue: Processor, packet: Packet) -> Wait | None:
     return _set_registers(queue, packet, UCONFIG_REGISTERS)
 
 
@@ -95,18 +95,18 @@ def _set_uconfig_reg(queue: Processor, packet: Packet) -> str:
 
 
 @_packet("DISPATCH_DIRECT", 4)
-def _dispatch_direct(queue: Processor, packet: Packet) -> str:
+def _dispatch_direct(queue: Processor, packet: Packet) -> Wait | None:
     _, x, y, z, initiator = packet.words
     _dispatch(queue, packet, (x, y, z), initiator)
-    return ""
+    return None
 
 
 @_packet("DISPATCH_INDIRECT", 3)
-def _dispatch_indirect(queue: Processor, packet: Packet) -> str:
+def _dispatch_indirect(queue: Processor, packet: Packet) -> Wait | None:
     at = packet.address(1)
     x, y, z = (queue.host.memory.read_u32(at + 4 * i) for i in range(3))
     _dispatch(queue, packet, (x, y, z), packet.words[3])
-    return ""
+    return None
 
 
 def _dispatch(queue: Processor, packet: Packet, size: tuple[int, int, int], initiator: int) -> None:
@@ -127,20 +127,20 @@ _OPERATIONS = {0: "wait", _WRITE_THEN_WAIT: "write, then wait", 3: "wait, preemp
 
 
 @_packet("WAIT_REG_MEM", 6)
-def _wait_reg_mem(queue: Processor, packet: Packet) -> str:
+def _wait_reg_mem(queue: Processor, packet: Packet) -> Wait | None:
     control, _, second, reference, mask = packet.words[1:6]
     function, space, operation = control & 7, control >> 4 & 3, control >> 6 & 3
     _choose(queue, packet, "function", function, {k: v[0] for k, v in COMPARES.items()})
     _choose(queue, packet, "memory space", space, _SPACES)
     _choose(queue, packet, "operation", operation, _OPERATIONS)
+    condition = Condition(function, mask, reference)
     if space == _MEMORY_SPACE:
-        address = packet.address(2) & ~3
-        return poll(queue.host.memory.read_u32(address), mask, function, reference, f"dword at {address:#x}")
+        return condition.test_memory(queue.host.memory, packet.address(2) & ~3)
     registers, polled = queue.host.registers, packet.words[2] & 0x3FFFF
     if operation == _WRITE_THEN_WAIT:
         registers.write(polled, reference)
         polled = second & 0x3FFFF
-    return poll(registers.read(polled), mask, function, reference, registers.map.name(polled))
+    return condition.test(registers.read(polled), registers.map.name(polled))
 
 
 #: Bits of RELEASE_MEM's third dword.
@@ -153,7 +153,7 @@ _INTERRUPT_ONLY = 1
 
 
 @_packet("RELEASE_MEM", 6, 7)
-def _release_mem(queue: Processor, packet: Packet) -> str:
+def _release_mem(queue: Processor, packet: Packet) -> Wait | None:
     select = packet.words[2]
     data, interrupt, destination = select >> 29, select >> 24 & 7, select >> 16 & 3
     _choose(queue, packet, "data_sel", data, _DATA_SELECTORS)
@@ -163,7 +163,7 @@ def _release_mem(queue: Processor, packet: Packet) -> str:
         _write_release(queue, packet, data)
     if interrupt in _INTERRUPTING:
         queue.host.interrupt(packet.words[7] if len(packet.words) > 7 else 0)
-    return ""
+    return None
 
 
 def _write_release(queue: Processor, packet: Packet, data: int) -> None:
@@ -177,15 +177,15 @@ def _write_release(queue: Processor, packet: Packet, data: int) -> None:
 
 
 @_packet("EVENT_WRITE", 1)
-def _event_write(queue: Processor, packet: Packet) -> str:
-    return ""
+def _event_write(queue: Processor, packet: Packet) -> Wait | None:
+    return None
 
 
 # -- control flow -----------------------------------------------------------------------------------------------
 
 
 @_packet("INDIRECT_BUFFER", 3)
-def _indirect_buffer(queue: Processor, packet: Packet) -> str:
+def _indirect_buffer(queue: Processor, packet: Packet) -> Wait | None:
     control = packet.words[3]
     if not control & _IB_VALID:
         raise queue.reject(packet, "its VALID bit is not set")
@@ -195,22 +195,22 @@ def _indirect_buffer(queue: Processor, packet: Packet) -> str:
         queue.enter(packet, base, size, chain=True)
     else:
         queue.enter(packet, base, size)
-    return ""
+    return None
 
 
 @_packet("PRED_EXEC", 1)
-def _pred_exec(queue: Processor, packet: Packet) -> str:
+def _pred_exec(queue: Processor, packet: Packet) -> Wait | None:
     word = packet.words[1]
     if not word >> 24 >> queue.xcc & 1:
         queue.frames[-1].skip = word & 0x3FFF
-    return ""
+    return None
 
 
 @_packet("COND_EXEC", 4)
-def _cond_exec(queue: Processor, packet: Packet) -> str:
+def _cond_exec(queue: Processor, packet: Packet) -> Wait | None:
     if queue.host.memory.read_u32(packet.address(1) & ~3) == 0:
         queue.frames[-1].skip = packet.words[4] & 0x3FFF
-    return ""
+    return None
 
 
 # -- moving data ------------------------------------------------------------------------------------------------
@@ -230,13 +230,13 @@ _COPY_DESTINATIONS = {_DST_REGISTER: "register", 2: "TC L2", _DST_PERF: "perf co
 
 
 @_packet("COPY_DATA", 5)
-def _copy_data(queue: Processor, packet: Packet) -> str:
+def _copy_data(queue: Processor, packet: Packet) -> Wait | None:
     control = packet.words[1]
     source, destination, wide = control & 0xF, control >> 8 & 0xF, bool(control >> 16 & 1)
     _choose(queue, packet, "src_sel", source, _COPY_SOURCES)
     _choose(queue, packet, "dst_sel", destination, _COPY_DESTINATIONS)
     _store_copy(queue, packet, destination, wide, _load_copy(queue, packet, source, wide))
-    return ""
+    return None
 
 
 def _load_copy(queue: Processor, packet: Packet, source: int, wide: bool) -> int:
@@ -266,19 +266,19 @@ def _store_copy(queue: Processor, packet: Packet, destination: int, wide: bool, 
 
 
 @_packet("WRITE_DATA", 4, _ANY)
-def _write_data(queue: Processor, packet: Packet) -> str:
+def _write_data(queue: Processor, packet: Packet) -> Wait | None:
     control, data = packet.words[1], packet.words[4:]
     destination, one_address = control >> 8 & 0xF, control >> 16 & 1
     _choose(queue, packet, "dst_sel", destination, {0: "register", 2: "TC L2", 5: "memory"})
     if destination == 0:
         for i, value in enumerate(data):
             queue.host.registers.write((packet.words[2] & 0x3FFFF) + (0 if one_address else i), value)
-        return ""
+        return None
     address = packet.address(2) & ~3
     if one_address:
         data = data[-1:]
     queue.host.memory.write(address, b"".join(value.to_bytes(4, "little") for value in data))
-    return ""
+    return None
 
 
 _DMA_FILL = 2
@@ -286,7 +286,7 @@ _DMA_REGISTER_SPACE, _DMA_NO_INCREMENT = 3 << 26, 3 << 28
 
 
 @_packet("DMA_DATA", 6)
-def _dma_data(queue: Processor, packet: Packet) -> str:
+def _dma_data(queue: Processor, packet: Packet) -> Wait | None:
     control, command = packet.words[1], packet.words[6]
     source, destination, nbytes = control >> 29 & 3, control >> 20 & 3, command & 0x3FFFFFF
     _choose(queue, packet, "src_sel", source, {0: "memory", _DMA_FILL: "data", 3: "TC L2"})
@@ -294,13 +294,13 @@ def _dma_data(queue: Processor, packet: Packet) -> str:
     if command & (_DMA_REGISTER_SPACE | _DMA_NO_INCREMENT):
         raise queue.reject(packet, "register space or fixed addresses are not supported")
     if not nbytes:
-        return ""
+        return None
     if source == _DMA_FILL:
         queue.host.memory.fill(packet.address(4), packet.words[2].to_bytes(4, "little"), nbytes)
     else:
         queue.host.memory.copy(packet.address(4), packet.address(2), nbytes)
     queue.host.copied(nbytes)
-    return ""
+    return None
 
 
 _ATOMIC_LOOP = 1
@@ -308,7 +308,7 @@ _ATOMIC_COMMANDS = {0: "single pass", _ATOMIC_LOOP: "loop until compare", 2: "wa
 
 
 @_packet("ATOMIC_MEM", 8)
-def _atomic_mem(queue: Processor, packet: Packet) -> str:
+def _atomic_mem(queue: Processor, packet: Packet) -> Wait | None:
     opcode, command = packet.words[1] & 0x7F, packet.words[1] >> 8 & 0xF
     name = atomic_name(opcode)
     if name is None:
@@ -318,6 +318,6 @@ def _atomic_mem(queue: Processor, packet: Packet) -> str:
     old = int.from_bytes(memory.read(address, nbytes), "little")
     compare = packet.address(6) & ((1 << 8 * nbytes) - 1)
     if command == _ATOMIC_LOOP and old != compare:
-        return f"{name} at {address:#x} until memory is {compare:#x} (it is {old:#x})"
+        return Wait(f"{name} at {address:#x} until memory is {compare:#x} (it is {old:#x})", address)
     memory.write(address, apply_atomic(opcode, old, packet.address(4), compare).to_bytes(nbytes, "little"))
-    return ""
+    return None

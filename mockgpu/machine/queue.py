@@ -28,6 +28,7 @@ MAX_DEPTH = 8
 #: Chained indirect buffers between two packets of the ring; more are taken for an endless loop.
 MAX_CHAIN = 1 << 16
 _RUN_CHUNK = 4096
+_PACKET_NS = 10
 
 
 class Status(enum.Enum):
@@ -40,12 +41,24 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one step did. ``packet`` is a packet's name, ``waits_for`` the reason of a block in words."""
+    """What one step did. ``packet`` is a packet's name.
+
+    A blocked packet ``waits_for`` something, in words; ``address`` is the memory it looks at, if it is memory.
+    """
 
     status: Status
     packet: str = ""
     waits_for: str = ""
+    address: int | None = None
     error: MockGPUError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a packet cannot retire yet, in words, and the memory it waits for (a byte address), if it is memory."""
+
+    text: str
+    address: int | None = None
 
 
 NEED_INPUT = Outcome(Status.NEED_INPUT)
@@ -287,6 +300,14 @@ class RingQueue(abc.ABC):
             raise self.reject(packet, f"indirect buffers nested deeper than {MAX_DEPTH}")
         self.frames.append(Frame(base, size, 0, size, ring=False))
 
+    def finish(self, frame: Frame, packet: Packet, wait: Wait | None) -> Outcome:
+        """Pass over a packet that was executed, or stay at it when it has to wait."""
+        if wait is not None:
+            return Outcome(Status.BLOCKED, packet.name, f"{packet.name} at {packet.place}: {wait.text}", wait.address)
+        frame.read += len(packet.words)
+        self.host.clock.advance(_PACKET_NS)
+        return Outcome(Status.RETIRED, packet.name)
+
     def reject(self, packet: Packet, why: str) -> PacketError:
         """The error that names a packet, its dwords and its place."""
         words = " ".join(f"{w:08x}" for w in packet.words[:16]) + (" ..." if len(packet.words) > 16 else "")
@@ -311,13 +332,26 @@ COMPARES: dict[int, tuple[str, Compare]] = {
 }
 
 
-def poll(value: int, mask: int, function: int, reference: int, subject: str) -> str:
-    """Test ``value & mask`` against ``reference``. Returns '' when it holds, else what is waited for, in words."""
-    symbol, test = COMPARES[function]
-    if test(value & mask, reference):
-        return ""
-    masked = "" if mask == 0xFFFFFFFF else f" & {mask:#x}"
-    return f"{subject}{masked} {symbol} {reference:#x} (it is {value & mask:#x})"
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``value & mask`` compared with ``reference`` by function number ``function``."""
+
+    function: int
+    mask: int
+    reference: int
+
+    def test(self, value: int, subject: str, address: int | None = None) -> Wait | None:
+        """None when it holds for ``value``, else the wait for ``subject`` (at ``address``, if it is memory)."""
+        symbol, compare = COMPARES[self.function]
+        if compare(value & self.mask, self.reference):
+            return None
+        masked = "" if self.mask == 0xFFFFFFFF else f" & {self.mask:#x}"
+        text = f"{subject}{masked} {symbol} {self.reference:#x} (it is {value & self.mask:#x})"
+        return Wait(text, address)
+
+    def test_memory(self, memory: Memory, address: int) -> Wait | None:
+        """The same for the dword at ``address``. Raises PageFault."""
+        return self.test(memory.read_u32(address), f"dword at {address:#x}", address)
 
 
 def as_fault(error: MockGPUError) -> GuestFault:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mockgpu.machine.errors import PacketError
-from mockgpu.machine.queue import COMPARES, Frame, Outcome, Packet, QueueHost, RingQueue, Status, poll
+from mockgpu.machine.queue import COMPARES, Condition, Frame, Outcome, Packet, QueueHost, RingQueue, Status, Wait
 from mockgpu.machine.queue_atomics import apply_atomic, atomic_bits, atomic_name
 
 _NAMES = {
@@ -69,12 +69,7 @@ class SdmaQueue(RingQueue):
             return Outcome(Status.NEED_INPUT)
         packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, self.place(frame))
         self.packet = packet
-        waits_for = _HANDLERS[name](self, packet)
-        if waits_for:
-            return Outcome(Status.BLOCKED, name, f"{name} at {packet.place}: {waits_for}")
-        frame.read += count
-        self.host.clock.advance(10)
-        return Outcome(Status.RETIRED, name)
+        return self.finish(frame, packet, _HANDLERS[name](self, packet))
 
     def _length(self, frame: Frame, name: str, header: int) -> int | None:
         """The length of the packet in dwords, or None when the ring does not yet hold enough to tell."""
@@ -113,11 +108,11 @@ _LENGTHS: dict[tuple[str, int], int] = {
 }
 
 
-def _nop(queue: SdmaQueue, packet: Packet) -> str:
-    return ""
+def _nop(queue: SdmaQueue, packet: Packet) -> Wait | None:
+    return None
 
 
-def _copy(queue: SdmaQueue, packet: Packet) -> str:
+def _copy(queue: SdmaQueue, packet: Packet) -> Wait | None:
     nbytes = (packet.words[1] & queue.count_mask) + 1
     if packet.words[1] & ~queue.count_mask:
         raise queue.reject(packet, f"the byte count {packet.words[1]:#x} has bits above its field")
@@ -125,61 +120,60 @@ def _copy(queue: SdmaQueue, packet: Packet) -> str:
     for destination in range(5, len(packet.words), 2):
         memory.copy(packet.address(destination), source, nbytes)
     queue.host.copied(nbytes)
-    return ""
+    return None
 
 
-def _write(queue: SdmaQueue, packet: Packet) -> str:
+def _write(queue: SdmaQueue, packet: Packet) -> Wait | None:
     data = b"".join(word.to_bytes(4, "little") for word in packet.words[4:])
     queue.host.memory.write(packet.address(1), data)
-    return ""
+    return None
 
 
-def _fence(queue: SdmaQueue, packet: Packet) -> str:
+def _fence(queue: SdmaQueue, packet: Packet) -> Wait | None:
     queue.host.memory.write_u32(packet.address(1), packet.words[3])
-    return ""
+    return None
 
 
-def _trap(queue: SdmaQueue, packet: Packet) -> str:
+def _trap(queue: SdmaQueue, packet: Packet) -> Wait | None:
     queue.host.interrupt(packet.words[1] & 0x0FFFFFFF)
-    return ""
+    return None
 
 
 _POLL_MEMORY, _POLL_HDP_FLUSH = 1 << 31, 1 << 26
 
 
-def _poll_regmem(queue: SdmaQueue, packet: Packet) -> str:
+def _poll_regmem(queue: SdmaQueue, packet: Packet) -> Wait | None:
     header, function = packet.words[0], packet.words[0] >> 28 & 7
-    reference, mask = packet.words[3], packet.words[4]
     if function not in COMPARES:
         raise queue.reject(packet, f"function {function} is reserved")
     if header & _POLL_HDP_FLUSH:
         raise queue.reject(packet, "an HDP flush from a user queue is not supported")
+    condition = Condition(function, packet.words[4], packet.words[3])
     if header & _POLL_MEMORY:
-        address = packet.address(1)
-        return poll(queue.host.memory.read_u32(address), mask, function, reference, f"dword at {address:#x}")
+        return condition.test_memory(queue.host.memory, packet.address(1))
     registers, address = queue.host.registers, packet.words[1] >> 2
-    return poll(registers.read(address), mask, function, reference, registers.map.name(address))
+    return condition.test(registers.read(address), registers.map.name(address))
 
 
-def _timestamp(queue: SdmaQueue, packet: Packet) -> str:
+def _timestamp(queue: SdmaQueue, packet: Packet) -> Wait | None:
     queue.host.memory.write_u64(packet.address(1) & ~7, queue.host.clock.ticks)
-    return ""
+    return None
 
 
-def _const_fill(queue: SdmaQueue, packet: Packet) -> str:
+def _const_fill(queue: SdmaQueue, packet: Packet) -> Wait | None:
     size, nbytes = packet.words[0] >> 30, (packet.words[4] & queue.count_mask) + 1
     pattern = packet.words[3].to_bytes(4, "little")
     if size != 2 and len(set(pattern)) > 1:
         raise queue.reject(packet, f"fill size {size} with a pattern of unequal bytes is not supported (2, dwords, is)")
     queue.host.memory.fill(packet.address(1), pattern, nbytes)
     queue.host.copied(nbytes)
-    return ""
+    return None
 
 
 _ATOMIC_LOOP = 1 << 16
 
 
-def _atomic(queue: SdmaQueue, packet: Packet) -> str:
+def _atomic(queue: SdmaQueue, packet: Packet) -> Wait | None:
     opcode = packet.words[0] >> 25
     name = atomic_name(opcode)
     if name is None:
@@ -188,19 +182,19 @@ def _atomic(queue: SdmaQueue, packet: Packet) -> str:
     old = int.from_bytes(memory.read(address, nbytes), "little")
     compare = packet.address(5) & ((1 << 8 * nbytes) - 1)
     if packet.words[0] & _ATOMIC_LOOP and old != compare:
-        return f"{name} at {address:#x} until memory is {compare:#x} (it is {old:#x})"
+        return Wait(f"{name} at {address:#x} until memory is {compare:#x} (it is {old:#x})", address)
     memory.write(address, apply_atomic(opcode, old, packet.address(3), compare).to_bytes(nbytes, "little"))
-    return ""
+    return None
 
 
-def _indirect(queue: SdmaQueue, packet: Packet) -> str:
+def _indirect(queue: SdmaQueue, packet: Packet) -> Wait | None:
     base, size = packet.address(1), packet.words[3] & 0xFFFFF
     queue.host.memory.check(base, 4 * max(size, 1), "read")
     queue.enter(packet, base, size)
-    return ""
+    return None
 
 
-_HANDLERS: dict[str, Callable[[SdmaQueue, Packet], str]] = {
+_HANDLERS: dict[str, Callable[[SdmaQueue, Packet], Wait | None]] = {
     "NOP": _nop,
     "GCR_REQ": _nop,
     "COPY": _copy,

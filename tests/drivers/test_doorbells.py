@@ -111,3 +111,25 @@ def test_installed_interface_traps_only_doorbells() -> None:
     assert rung == [(0, 4)]
     assert isinstance(kind(hostmem.back(0, 4096, replace=False), 8, "Q").mv, memoryview)
     assert not getattr(Interface.__init__, "traps_doorbells", False)
+
+
+# -- watches ----------------------------------------------------------------------------------------------------------
+
+
+def test_watch_notices_a_write_to_its_dword_only() -> None:
+    base, rung = hostmem.back(0, 4096, replace=False), []
+    doorbells.watch([base + 64], lambda offset, value: rung.append(value))
+    assert doorbells.view(base + 68, 8, "Q") is None
+    trapped(base + 64, 8, "Q")[0] = 5
+    trapped(base + 64, 4096 - 64)[:] = bytes([7]) * (4096 - 64)
+    assert rung == [5, 7, 7, 7, 7]
+    doorbells.watch([], lambda offset, value: None)
+    assert doorbells.view(base + 64, 8, "Q") is None
+
+
+def test_watches_leave_doorbells_alone() -> None:
+    base, rung = page()
+    doorbells.watch([hostmem.back(0, 4096, replace=False)], lambda offset, value: None)
+    doorbells.watch([], lambda offset, value: None)
+    trapped(base, 8, "Q")[0] = 1
+    assert rung == [(0, 1)]

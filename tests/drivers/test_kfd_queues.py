@@ -128,6 +128,19 @@ def test_rings_of_two_gpus_have_doorbells_of_their_own() -> None:
     assert (data.words[0], data.words[1]) == (1, 2)
 
 
+def test_blocked_queue_goes_on_when_the_host_writes_what_it_waits_for() -> None:
+    host = Host()
+    queue, data = host.queue(), host.map(host.alloc(4096))
+    queue.send(*pkt3(0x3C, 1 << 4 | 5, *lo_hi(data.va), 2, 0xFFFFFFFF, 4), *write_data(data.va + 8, 1))
+    for value in (1, 2):
+        view = doorbells.view(data.va, 8, "Q")
+        assert view is not None
+        assert data.words[2] == 0
+        view[0] = value
+    assert data.words[2] == 1
+    assert doorbells.view(data.va, 8, "Q") is None, "nobody waits any more"
+
+
 def test_doorbell_mapping_refusals(caplog: Log) -> None:
     host = Host()
     offset = 3 << 62 | host.ids[0] << 46

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.queues import NoteEngine
 
 from mockgpu.drivers import doorbells, hostmem, kfd
 from mockgpu.drivers.kfd_memory import DOORBELL_BYTES, header
 from mockgpu.drivers.settings import Settings
+from support.queues import NoteEngine
 
 WRITABLE, EXECUTABLE = 1 << 31, 1 << 30
 VRAM, GTT, USERPTR, DOORBELL = 1, 2, 4, 8
@@ -104,7 +104,9 @@ class Host:
 
     # -- queues -----------------------------------------------------------------------------------------------
 
-    def queue_fields(self, gpu: int = 0, kind: int = 0, ring_bytes: int = 4096) -> tuple[Memory, Memory, dict[str, int]]:
+    def queue_fields(
+        self, gpu: int = 0, kind: int = 0, ring_bytes: int = 4096
+    ) -> tuple[Memory, Memory, dict[str, int]]:
         ring, pointers = self.map(self.alloc(ring_bytes, gpu), gpu), self.map(self.alloc(4096, gpu), gpu)
         return (
             ring,

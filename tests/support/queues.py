@@ -18,16 +18,20 @@ from mockgpu.machine.sdma import SdmaQueue
 
 @dataclass
 class NoteDriver:
-    """Remembers interrupts and faults."""
+    """Remembers interrupts, faults and watched addresses."""
 
     interrupts: list[int] = field(default_factory=list)
     faults: list[GuestFault] = field(default_factory=list)
+    watched: frozenset[int] = frozenset()
 
     def interrupt(self, device: Device, context_id: int) -> None:
         self.interrupts.append(context_id)
 
     def fault(self, device: Device, fault: GuestFault) -> None:
         self.faults.append(fault)
+
+    def watch(self, addresses: frozenset[int]) -> None:
+        self.watched = addresses
 
 
 @dataclass
