@@ -18,6 +18,7 @@ import numpy as np
 from mockgpu.pcode import ir
 from mockgpu.pcode.numeric import Bits, Mask, host_is_ieee, ieee_host
 from mockgpu.pcode.oracle_expr import walk
+from mockgpu.pcode.oracle_split import split_wide_locals
 from mockgpu.pcode.oracle_state import (
     CompileError,
     Context,
@@ -49,7 +50,8 @@ class Evaluator:
     """A compiled program. It holds no state of a run and may be used by several threads."""
 
     def __init__(self, program: ir.Program, flush: bool | None) -> None:
-        names = list(walk(program.body))
+        body = split_wide_locals(program.body)
+        names = list(walk(body))
         self.program = program
         if flush is None:
             flush = not _tests_only(names)
@@ -57,7 +59,7 @@ class Evaluator:
         written = frozenset(op.name for op in _written(names))
         cached = frozenset(n.name for n in names if isinstance(n, ir.Operand)) - written - {_ROUND_MODE}
         compiler = StmtCompiler(self._slots, _arrays(names), cached, flush, _loop_types(names))
-        self._block: Block = compiler.block(program.body)
+        self._block: Block = compiler.block(body)
         self._exec: Exec = self._block.run
         self._early = _read_early(names, cached)
 

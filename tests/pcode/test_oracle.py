@@ -485,6 +485,28 @@ def test_wide_operands(machine: type[Machine]) -> None:
         assert m.log == [("read_slice", "S0", 96, 32), ("read_slice", "S0", 32, 32), ("write_slice", "D0", 64, 32)]
 
 
+@pytest.mark.parametrize("machine", [Machine, SlicedMachine])
+def test_wide_locals_are_taken_apart(machine: type[Machine]) -> None:
+    wide = np.array([[(k + 1) << 96 | 7 << 64 | k << 32 | 9 for k in range(L)]] * W, object)
+    m, t = machine(S0=wide), local("t", B128)
+    evaluator = oracle.compile_program(
+        program(
+            ir.Declare("t", B128),
+            ir.Assign(t, ir.Bitcast(B128, op("S0", Type("u", 128)))),
+            ir.Assign(ir.Bits(F32, t, const(64)), ir.Const(F32, 0x3F800000)),
+            ir.Assign(D0, ir.Bits(U32, t, const(96))),
+            ir.Assign(op("D1", U64), ir.Bits(U64, t, const(32))),
+            ir.Assign(op("D2", U16), ir.Bits(U16, t, const(24))),
+        )
+    )
+    evaluator.run(m)
+    assert m.operands["D0"][0].tolist() == [1, 2, 3, 4]
+    assert m.operands["D1"][0].tolist() == [0x3F800000 << 32 | k for k in range(L)]
+    assert m.operands["D2"][0].tolist() == [k << 8 & 0xFFFF for k in range(L)]
+    shown = [list(step.locals) for step in evaluator.steps(m)][-1]
+    assert shown == ["t[31:0]", "t[63:32]", "t[95:64]", "t[127:96]"]
+
+
 def test_a_constant_of_1201_bits() -> None:
     big = Type("b", 1201)
     shifted = ir.Binary(big, "shl", ir.Const(big, 0b1011 << 1190), op("S0"))
