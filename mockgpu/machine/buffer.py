@@ -65,6 +65,7 @@ class BufferContext(MemoryContext):
         return np.select(
             [mode == _STRUCTURED, mode == _RAW_CHECK, mode == _NO_CHECK, mode == _RAW_BYTES],
             [np.where(stride == 0, raw, structured), raw, unchecked, flat],
+            False,
         )
 
     def _swizzle(self, index: Array, offset: Array, stride: Array, word3: Array, swizzled: Array) -> Array:

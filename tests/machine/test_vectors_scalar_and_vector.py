@@ -1,0 +1,36 @@
+"""Every instruction vector in ``../shared`` leaves the state that hardware left."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mockgpu.isa.arch import get_arch
+from mockgpu.machine.engine import OracleEngine
+from mockgpu.machine.vectors import load_vectors, run_vector, target_of
+
+FOLDER = Path(__file__).parents[3] / "shared" / "vectors"
+
+if not FOLDER.exists():
+    pytest.skip(f"instruction vectors are absent ({FOLDER})", allow_module_level=True)
+
+
+@cache
+def rows() -> dict[str, dict[str, Any]]:
+    every = load_vectors(FOLDER / "vectors.jsonl")
+    return {row["id"]: row for row in every if row["arch"] == "rdna3"}
+
+
+@cache
+def engine(name: str) -> OracleEngine:
+    return OracleEngine(get_arch(name))
+
+
+@pytest.mark.parametrize("name", list(rows()))
+def test_row(name: str) -> None:
+    row = rows()[name]
+    outcome = run_vector(row, engine(target_of(row)))
+    assert outcome.passed, "\n".join(outcome.differences)
