@@ -8,6 +8,7 @@ tables are built once per family and checked: no two (encoding, opcode) pairs ma
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -137,7 +138,7 @@ def _names(encoding: Encoding) -> frozenset[str]:
     return frozenset(member.name for member in encoding.members)
 
 
-def _claims(family: str) -> Iterator[Claim]:
+def opcode_claims(family: str) -> Iterator[Claim]:
     """Every opcode of every base encoding; opcodes that only the literal variant has always carry a literal."""
     table, bases = opcodes(family), base_encodings(family)
     plain = {(type(m).__name__, m.name) for e in bases for m in e.members}
@@ -157,19 +158,6 @@ def _claims(family: str) -> Iterator[Claim]:
             yield Claim(*_claim(encoding, int(member.value)), leaf)
 
 
-def check_overlaps(claims: Iterable[Claim]) -> None:
-    """Raise OverlapError when two claims can match the same dword, unless one is more specific by design.
-
-    SOP2 and SOPK share a prefix with the narrower scalar formats, which win; that is no conflict because the
-    opcode values in question belong to no SOP2 or SOPK opcode.
-    """
-    for prefix, group in enumerate(_by_prefix(claims)):
-        for n, one in enumerate(group):
-            for other in group[n + 1 :]:
-                if one.overlaps(other):
-                    raise OverlapError(f"prefix {prefix:#05x}: {one.leaf.opcode} and {other.leaf.opcode}")
-
-
 def _by_prefix(claims: Iterable[Claim]) -> list[list[Claim]]:
     groups: list[list[Claim]] = [[] for _ in range(512)]
     for claim in claims:
@@ -180,21 +168,38 @@ def _by_prefix(claims: Iterable[Claim]) -> list[list[Claim]]:
     return groups
 
 
+def build_tree(claims: Iterable[Claim]) -> tuple[tuple[Node, ...], ...]:
+    """Nodes by nine-bit prefix. Raises OverlapError when two claims can match the same dword.
+
+    SOP1, SOPC and SOPP lie inside the prefix of SOPK, and that inside the one of SOP2: no opcode of the wider format
+    may use the narrower one's prefix, which is checked like any other overlap.
+    """
+    return tuple(_nodes(group) for group in _by_prefix(claims))
+
+
+def _nodes(group: list[Claim]) -> tuple[Node, ...]:
+    by_mask: dict[int, dict[int, Claim]] = {}
+    for claim in group:
+        same_mask = by_mask.setdefault(claim.mask, {})
+        _refuse_overlap(claim, same_mask.get(claim.bits))
+        same_mask[claim.bits] = claim
+    for one, other in itertools.combinations(by_mask.values(), 2):
+        for claim, rival in itertools.product(one.values(), other.values()):
+            _refuse_overlap(claim, rival if claim.overlaps(rival) else None)
+    order = sorted(by_mask.items(), reverse=True)
+    return tuple(Node(mask, {bits: claim.leaf for bits, claim in found.items()}) for mask, found in order)
+
+
+def _refuse_overlap(claim: Claim, rival: Claim | None) -> None:
+    if rival is not None:
+        names = f"{claim.leaf.opcode or claim.leaf.base.name} and {rival.leaf.opcode or rival.leaf.base.name}"
+        raise OverlapError(f"{names} both claim {claim.bits | rival.bits:#010x}")
+
+
 @functools.cache
 def decode_tree(family: str) -> tuple[tuple[Node, ...], ...]:
     """The decode tables of a family: for each nine-bit prefix its nodes, checked for overlaps."""
-    claims = list(_claims(family))
-    groups = _by_prefix(claims)
-    nodes = []
-    for group in groups:
-        by_mask: dict[int, dict[int, Leaf]] = {}
-        for claim in group:
-            leaves = by_mask.setdefault(claim.mask, {})
-            if claim.bits in leaves:
-                raise OverlapError(f"{claim.leaf.opcode} and {leaves[claim.bits].opcode} share {claim.bits:#010x}")
-            leaves[claim.bits] = claim.leaf
-        nodes.append(tuple(Node(mask, leaves) for mask, leaves in sorted(by_mask.items(), reverse=True)))
-    return tuple(nodes)
+    return build_tree(opcode_claims(family))
 
 
 class _Decoder:

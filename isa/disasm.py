@@ -71,7 +71,7 @@ def _at_least_dword(form: str, view: Operand) -> Operand:
         return view
     if view.fmt == "FMT_NUM_F16" and form == "SOPC":
         return replace(view, fmt="FMT_NUM_B16")
-    return replace(view, bits=32)
+    return replace(view, bits=32, fmt="FMT_NUM_B32")
 
 
 def _with_constant(inst: Decoded, texts: list[str]) -> list[str]:
@@ -148,7 +148,8 @@ def _vector_operand(inst: Decoded, view: Operand, lanes: int) -> str:
 
 def _takes_sign(view: Operand) -> bool:
     """Whether neg and abs act on a source: floats, and 32-bit selects that move floats."""
-    return is_float(view.fmt) or view.bits == 32
+    packed_sdwa = view.sel is not None and "PK" in view.fmt
+    return not packed_sdwa and (is_float(view.fmt) or view.bits == 32)
 
 
 def _mix_modified(inst: Decoded, text: str, view: Operand) -> str:
@@ -192,7 +193,8 @@ def _select_modifiers(inst: Decoded, sources: int) -> str:
     if not opsel or inst.mnemonic in _HALVES_ONLY or not any(view.bits == 16 for view in inst.operands):
         return ""
     sources += inst.opcode.implicit.reads_destination  # the accumulator counts as the last source
-    result = [opsel >> 3] if not (inst.mnemonic.startswith("v_cmp") and inst.dpp) else []
+    plain = inst.mnemonic.startswith("v_cmpx") or (inst.mnemonic.startswith("v_cmp") and inst.dpp is not None)
+    result = [] if plain else [opsel >> 3]
     bits = [*(opsel >> n & 1 for n in range(sources)), *result]
     return f" op_sel:[{','.join(map(str, bits))}]" if any(bits) else ""
 
@@ -233,7 +235,8 @@ _SDWA_UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "")
 
 def _sdwa_text(inst: Decoded) -> str:
     text = ""
-    if inst.sdwa is not None:
+    wide = any(view.is_dst and view.bits == 64 for view in inst.operands)
+    if inst.sdwa is not None and not wide:
         text = f" dst_sel:{_SDWA_SEL[inst.sdwa.dst_sel]} dst_unused:{_SDWA_UNUSED[inst.sdwa.dst_unused]}"
     for view in inst.operands:
         if view.sel is not None:

@@ -129,7 +129,7 @@ def _lds(inst: Decoded, lanes: int) -> str:
     else:
         offset = fields["offset0"] | fields["offset1"] << 8
         rest += _swizzle(offset) if "swizzle" in mnemonic else f" offset:{offset}" if offset else ""
-    if fields.get("gds", 0) and inst.arch.family != "cdna":
+    if fields.get("gds", 0) and (inst.arch.family != "cdna" or "_gws_" in mnemonic):
         rest += " gds"
     return _join(mnemonic, texts, rest)
 
@@ -203,6 +203,8 @@ def _scalar_memory(inst: Decoded, lanes: int) -> str:
     fields = inst.fields
     if not inst.operands:
         return inst.mnemonic
+    if "prefetch" in inst.mnemonic:
+        return _prefetch(inst, lanes)
     texts = [small_or_hex(fields["sdata"])] if "probe" in inst.mnemonic else _texts(inst, lanes, "sdata")
     texts += _texts(inst, lanes, "sbase")
     rest = ""
@@ -219,12 +221,20 @@ def _scalar_memory(inst: Decoded, lanes: int) -> str:
             texts.append(_signed_hex(offset))
         else:
             texts.append("null")
-    return _join(inst.mnemonic, texts, rest + cache_text(inst) + _scalar_cache(inst))
+    cache = "" if "probe" in inst.mnemonic and inst.arch.family == "rdna4" else cache_text(inst)
+    return _join(inst.mnemonic, texts, rest + cache + _scalar_cache(inst))
 
 
 def _scalar_cache(inst: Decoded) -> str:
-    shown = inst.arch.family == "cdna" and "dcache" not in inst.mnemonic
+    shown = inst.arch.family == "cdna" and any(word in inst.mnemonic for word in ("load", "store", "atomic"))
     return " glc" if shown and inst.fields["glc"] else ""
+
+
+def _prefetch(inst: Decoded, lanes: int) -> str:
+    """Prefetches put the offset before the registers, and a line count where loads have data."""
+    offset = _signed_hex(sign_extend(inst.fields["ioffset"], 24))
+    register = _texts(inst, lanes, "soffset") or ["null"]
+    return _join(inst.mnemonic, [*_texts(inst, lanes, "sbase"), offset, *register, small_or_hex(inst.fields["sdata"])])
 
 
 def _signed_hex(value: int) -> str:

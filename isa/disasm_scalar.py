@@ -128,12 +128,12 @@ def _message(inst: Decoded, value: int) -> str:
     family = inst.arch.family
     if family == "cdna":
         return _legacy_message(value)
-    if value & ~0x1FF:
-        return str(value)
     name = _MESSAGES[family].get(number)
     if 128 <= number < 128 + len(_RETURN_MESSAGES):
         name = _RETURN_MESSAGES[number - 128]
-    return f"sendmsg({name})" if name else f"sendmsg({number}, 0, 0)"
+    if name:
+        return f"sendmsg({name})"
+    return f"sendmsg({number}, 0, 0)" if value == number else str(value)
 
 
 def _legacy_message(value: int) -> str:
@@ -155,7 +155,8 @@ def hwreg_text(family: str, value: int) -> str:
     """``hwreg(HW_REG_MODE, 0, 4)`` of the immediate of s_getreg and s_setreg."""
     number, offset, size = value & 0x3F, value >> 6 & 0x1F, (value >> 11) + 1
     names = {member.value: member.name for member in table_module(family, "enum").HWREG}
-    name = _LLVM_HWREGS.get(names.get(number, ""), names.get(number, str(number)))
+    name = names.get(number, str(number)).replace("HW_REG_SQ_SHADER_", "HW_REG_")
+    name = _LLVM_HWREGS.get(name, name)
     return f"hwreg({name})" if (offset, size) == (0, 32) else f"hwreg({name}, {offset}, {size})"
 
 

@@ -105,6 +105,10 @@ def _choose_late_opcodes(rng: random.Random, arch: Arch, layout: Encoding, value
 def _set_markers(rng: random.Random, leaf: Leaf, layout: Encoding, values: dict[str, int]) -> None:
     if "nsa" in values:
         values["nsa"] = int(layout.name == "MIMG_NSA")
+    # LLVM misreads DPP words whose top byte is zero, so no word is drawn like that.
+    for name in ("row_mask", "lane_sel_7"):
+        if name in values:
+            values[name] |= 1
     if "vsrc0" in values and "src0" in values:
         code = DPP16 if "dpp" in values else SDWA if "src0_sel" in values else rng.choice((DPP8, DPP8_FI))
         values["src0"] = code
