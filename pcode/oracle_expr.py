@@ -36,7 +36,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 def single(x: Bits) -> int | None:
     """The value of patterns that are one value for all lanes, or None."""
-    return int(x.flat[0]) if np.size(x) == 1 and isinstance(x, np.ndarray) else int(x) if np.size(x) == 1 else None
+    return int(x.item()) if x.size == 1 else None
 
 
 def both(a: Mask | None, b: Mask | None) -> Mask | None:
@@ -257,7 +257,7 @@ class ExprCompiler:
             count = np.count_nonzero(left)
             if both_needed:
                 return left & b(s) if count else left
-            return left if count == np.size(left) else left | b(s)
+            return left if count == left.size else left | b(s)
 
         return run
 
@@ -274,7 +274,7 @@ class ExprCompiler:
         def choose(s: State) -> Bits:
             take = cond(s)
             count = np.count_nonzero(take)
-            if count == np.size(take):
+            if count == take.size:
                 return a(s)
             if count == 0:
                 return b(s)

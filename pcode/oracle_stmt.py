@@ -140,12 +140,11 @@ class StmtCompiler(ExprCompiler):
                 for cond, body in arms:
                     taken, rest = _split(s.mask, _quietly(cond, s, watch))
                     if taken is not _NOBODY:
-                        left, s.mask = s.mask, taken if rest is not _NOBODY else s.mask
+                        s.mask = taken
                         yield from _body(body, s, watch)
-                        s.mask = left
-                        if rest is _NOBODY:
-                            return
-                        s.mask = rest
+                    if rest is _NOBODY:
+                        return
+                    s.mask = rest
                 yield from _body(orelse, s, watch)
             finally:
                 s.mask = outer
@@ -174,10 +173,10 @@ class StmtCompiler(ExprCompiler):
             outer = s.mask
             try:
                 for _ in range(MAX_TURNS):
-                    taken, rest = _split(s.mask, _quietly(cond, s, watch))
+                    taken, _ = _split(s.mask, _quietly(cond, s, watch))
                     if taken is _NOBODY:
                         return
-                    s.mask = taken if rest is not _NOBODY else s.mask
+                    s.mask = taken
                     yield from _body(body, s, watch)
                 raise LoopLimitError(f"a loop is still running after {MAX_TURNS} turns: {x.source or x.cond}")
             finally:
@@ -358,12 +357,17 @@ _NOBODY: Any = object()
 
 
 def _split(mask: Mask | None, cond: Bits) -> tuple[Any, Any]:
-    """Where ``cond`` holds under ``mask`` and where it does not; ``_NOBODY`` where there is no lane left."""
+    """The lanes under ``mask`` where ``cond`` holds, and the others; ``_NOBODY`` where there is no lane left."""
+    if cond.size == 1:
+        return (mask, _NOBODY) if cond.item() else (_NOBODY, mask)
+    taken = cond if mask is None else mask & cond
+    count = np.count_nonzero(taken)
+    if count == 0:
+        return _NOBODY, mask
     if mask is None:
-        count = np.count_nonzero(cond)
-        return (_NOBODY if count == 0 else cond), (_NOBODY if count == np.size(cond) else ~cond)
-    taken, rest = mask & cond, mask & ~cond
-    return (taken if np.count_nonzero(taken) else _NOBODY), (rest if np.count_nonzero(rest) else _NOBODY)
+        return (None, _NOBODY) if count == cond.size else (cond, ~cond)
+    rest = mask ^ taken
+    return (taken, rest) if np.count_nonzero(rest) else (mask, _NOBODY)
 
 
 def _bound(x: Bits, type: ir.Type, name: str) -> int:
