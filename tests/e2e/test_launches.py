@@ -92,12 +92,6 @@ def test_without_optimisations() -> None:
         same(array((tensor(x) + 1).sum(0)), (x + 1).sum(0, dtype=np.int32))
 
 
-def test_without_local_sizes() -> None:
-    x = some("int32", (12, 40))
-    with Context(NOLOCALS=1):
-        same(array(tensor(x).sum(1)), x.sum(1, dtype=np.int32))
-
-
 def test_kernel_with_two_outputs() -> None:
     def kernel(total: UOp, difference: UOp, a: UOp, b: UOp) -> UOp:
         i = UOp.range(total.shape[0], 0)
