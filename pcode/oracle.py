@@ -18,6 +18,7 @@ import numpy as np
 from mockgpu.pcode import ir
 from mockgpu.pcode.numeric import Bits, Mask, host_is_ieee, ieee_host
 from mockgpu.pcode.oracle_expr import walk
+from mockgpu.pcode.oracle_limbs import halve_wide_sums
 from mockgpu.pcode.oracle_split import split_wide_locals
 from mockgpu.pcode.oracle_state import (
     CompileError,
@@ -50,7 +51,7 @@ class Evaluator:
     """A compiled program. It holds no state of a run and may be used by several threads."""
 
     def __init__(self, program: ir.Program, flush: bool | None) -> None:
-        body = split_wide_locals(program.body)
+        body = split_wide_locals(halve_wide_sums(program.body))
         names = list(walk(body))
         self.program = program
         if flush is None:

@@ -321,6 +321,27 @@ def test_a_carry_out_of_64_bits() -> None:
     assert m.masks["VCC"][0].tolist() == [False, True, True, True]
 
 
+@pytest.mark.parametrize("kind", ["u", "i"])
+def test_a_wide_multiply_add_and_its_carry(kind: str) -> None:
+    """V_MAD_U64_U32 and V_MAD_I64_I32 on corner values, against Python's integers."""
+    wide, half, small = Type(kind, 65), Type(kind, 64), Type(kind, 32)
+    product = ir.Binary(wide, "mul", ir.Cast(wide, op("S0", small)), ir.Cast(wide, op("S1", small)))
+    t = local("t", Type("b", 65))
+    body = (
+        ir.Declare("t", Type("b", 65)),
+        ir.Assign(t, ir.Bitcast(Type("b", 65), add(product, ir.Cast(wide, op("S2", half))))),
+        ir.Assign(op("D0", U64), ir.Bits(U64, t, const(0))),
+        ir.Assign(ir.LaneBit("D1"), ir.Bits(U1, t, const(64))),
+    )
+    for a in samples(32):
+        for b in samples(32):
+            c = np.resize(np.array(samples(64), np.uint64), (W, L))
+            m = run(Machine(S0=np.array([[a]], np.uint32), S1=np.array([[b]], np.uint32), S2=c), *body)
+            exact = [signed(a, small) * signed(b, small) + signed(int(v), half) for v in c.ravel()]
+            assert m.operands["D0"].ravel().tolist() == [v & ((1 << 64) - 1) for v in exact]
+            assert m.masks["D1"].ravel().tolist() == [bool(v >> 64 & 1) for v in exact]
+
+
 def test_a_power_of_two_scales() -> None:
     two = ir.Const(F32, 0x40000000)
     power = ir.Binary(F32, "pow", two, op("S1", I32))
