@@ -26,6 +26,8 @@ class Machine:
         self.memory: dict[int, int] = {}
 
     def read(self, name: str, bits: int) -> Any:
+        if name not in self.operands and name in self.masks:
+            return self._array(sum(on << lane for lane, on in enumerate(self.masks[name])), bits)
         return self._array(self.operands[name], bits)
 
     def _array(self, value: Value, bits: int) -> Any:
