@@ -95,7 +95,7 @@ def _has_long_form(family: str, name: str) -> bool:
 
 
 # LLVM's names where the tables keep an older one.
-_RENAMED = {
+RENAMED = {
     "v_mad_mix_f32": "v_fma_mix_f32",
     "v_mad_mixlo_f16": "v_fma_mixlo_f16",
     "v_mad_mixhi_f16": "v_fma_mixhi_f16",
@@ -118,7 +118,7 @@ def _vector_mnemonic(inst: Decoded) -> str:
         return f"{base}_e64_dpp"
     if _has_short_form(inst.opcode.family, inst.opcode.name):
         return f"{base}_e64"
-    return _RENAMED.get(base, base)
+    return RENAMED.get(base, base)
 
 
 @functools.cache
@@ -221,7 +221,13 @@ def _packed_modifiers(inst: Decoded, sources: int) -> str:
 
 def _matrix_modifiers(inst: Decoded) -> str:
     fields = inst.fields
-    parts = [f" {name}:{fields[name]}" for name in ("cbsz", "abid") if fields[name]]
+    shown: tuple[str, ...] = ("cbsz", "abid")
+    parts = []
+    if inst.format == "VOP3PX2":  # the selectors choose the scale bytes; bit 0 of ABID enables scaling
+        shown = ("cbsz",)
+        parts = [f" op_sel:{_bits(fields['opsel'] & 3, 3)}"] if fields["opsel"] & 3 else []
+        parts.append(f" op_sel_hi:{_bits(fields['opsel_hi'], 3)}")
+    parts += [f" {name}:{fields[name]}" for name in shown if fields[name]]
     if not fields["blgp"]:
         return "".join(parts)
     negates = inst.mnemonic.startswith("v_mfma_f64")  # double-precision forms negate with these bits
@@ -229,35 +235,35 @@ def _matrix_modifiers(inst: Decoded) -> str:
     return "".join(parts)
 
 
-_SDWA_SEL = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", "")
-_SDWA_UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "")
+SDWA_SEL = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", "")
+SDWA_UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "")
 
 
 def _sdwa_text(inst: Decoded) -> str:
     text = ""
     wide = any(view.is_dst and view.bits == 64 for view in inst.operands)
     if inst.sdwa is not None and not wide:
-        text = f" dst_sel:{_SDWA_SEL[inst.sdwa.dst_sel]} dst_unused:{_SDWA_UNUSED[inst.sdwa.dst_unused]}"
+        text = f" dst_sel:{SDWA_SEL[inst.sdwa.dst_sel]} dst_unused:{SDWA_UNUSED[inst.sdwa.dst_unused]}"
     for view in inst.operands:
         if view.sel is not None:
-            text += f" src{0 if view.field == 'src0' else 1}_sel:{_SDWA_SEL[view.sel]}"
+            text += f" src{0 if view.field == 'src0' else 1}_sel:{SDWA_SEL[view.sel]}"
     return text
 
 
-_DPP_ROWS = ((0x100, "row_shl"), (0x110, "row_shr"), (0x120, "row_ror"))
-_DPP_NAMED = {0x130: "wave_shl:1", 0x134: "wave_rol:1", 0x138: "wave_shr:1", 0x13C: "wave_ror:1"}
-_DPP_NAMED |= {0x140: "row_mirror", 0x141: "row_half_mirror", 0x142: "row_bcast:15", 0x143: "row_bcast:31"}
+DPP_ROWS = ((0x100, "row_shl"), (0x110, "row_shr"), (0x120, "row_ror"))
+DPP_NAMED = {0x130: "wave_shl:1", 0x134: "wave_rol:1", 0x138: "wave_shr:1", 0x13C: "wave_ror:1"}
+DPP_NAMED |= {0x140: "row_mirror", 0x141: "row_half_mirror", 0x142: "row_bcast:15", 0x143: "row_bcast:31"}
 
 
 def dpp_control_text(ctrl: int, family: str) -> str:
     """The name of a 9-bit DPP control (manual section "DPP")."""
     if ctrl < 0x100:
         return f"quad_perm:[{','.join(str(ctrl >> 2 * n & 3) for n in range(4))}]"
-    for base, name in _DPP_ROWS:
+    for base, name in DPP_ROWS:
         if base < ctrl <= base + 15:
             return f"{name}:{ctrl - base}"
-    if ctrl in _DPP_NAMED:
-        return _DPP_NAMED[ctrl]
+    if ctrl in DPP_NAMED:
+        return DPP_NAMED[ctrl]
     if ctrl & ~0xF == 0x150:
         return f"{'row_newbcast' if family == 'cdna' else 'row_share'}:{ctrl & 0xF}"
     if ctrl & ~0xF == 0x160:

@@ -7,7 +7,7 @@ import re
 from mockgpu.isa.decoded import Decoded
 from mockgpu.isa.disasm_operands import register_range, scalar_text
 
-_DIMS = ("1D", "2D", "3D", "CUBE", "1D_ARRAY", "2D_ARRAY", "2D_MSAA", "2D_MSAA_ARRAY")
+DIMS = ("1D", "2D", "3D", "CUBE", "1D_ARRAY", "2D_ARRAY", "2D_MSAA", "2D_MSAA_ARRAY")
 _COORDINATES = (1, 2, 3, 3, 2, 3, 3, 4)
 _GRADIENTS = (2, 4, 6, 4, 2, 4, 4, 4)
 _FLAGS = ("r128", "a16", "tfe", "lwe", "d16")
@@ -53,7 +53,7 @@ def image_text(inst: Decoded, cache: str) -> str:
     if sampler is not None:
         texts.append(scalar_text(inst.arch, sampler, 4))
     rest = f" dmask:{fields['dmask']:#x}" if fields["dmask"] else ""
-    rest += f" dim:SQ_RSRC_IMG_{_DIMS[fields['dim'] & 7]}"
+    rest += f" dim:SQ_RSRC_IMG_{DIMS[fields['dim'] & 7]}"
     rest += " unorm" if fields.get("unrm", 0) else ""
     rest += cache + "".join(f" {name}" for name in _FLAGS if fields.get(name, 0))
     return f"{inst.mnemonic} {', '.join(texts)}{rest}"

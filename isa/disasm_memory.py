@@ -9,12 +9,12 @@ from mockgpu.isa.disasm_scalar import small_or_hex
 from mockgpu.isa.operands import Operand, returns_old_value
 
 _CACHE_BITS = {"rdna3": ("glc", "slc", "dlc"), "cdna": ("sc0", "nt", "sc1")}
-_SIGNED_OFFSETS = frozenset({"GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"})
+SIGNED_OFFSETS = frozenset({"GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"})
 _SEGMENTS = frozenset({"FLAT", "GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"})
 _IMAGES = frozenset({"MIMG", "VIMAGE", "VSAMPLE"})
-_TWO_OFFSETS = ("2addr", "read2", "write2", "wrxchg2")
+TWO_OFFSETS = ("2addr", "read2", "write2", "wrxchg2")
 _CHANNELS = "xyzw"
-_EXPORT_TARGETS = {
+EXPORT_TARGETS = {
     **{n: f"mrt{n}" for n in range(8)},
     8: "mrtz",
     **{12 + n: f"pos{n}" for n in range(5)},
@@ -76,10 +76,10 @@ def cache_text(inst: Decoded) -> str:
     return "".join(f" {name}" for name in names if inst.fields.get(name, 0))
 
 
-_LOAD_HINTS = ("", "NT", "HT", "LU", "NT_RT", "RT_NT", "NT_HT", "")
-_STORE_HINTS = ("", "NT", "HT", "WB", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
-_ATOMIC_HINTS = ("", "RETURN", "NT", "NT_RETURN", "CASCADE_RT", "CASCADE_RT", "CASCADE_NT", "CASCADE_NT")
-_SCOPES = ("", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS")
+LOAD_HINTS = ("", "NT", "HT", "LU", "NT_RT", "RT_NT", "NT_HT", "")
+STORE_HINTS = ("", "NT", "HT", "WB", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
+ATOMIC_HINTS = ("", "RETURN", "NT", "NT_RETURN", "CASCADE_RT", "CASCADE_RT", "CASCADE_NT", "CASCADE_NT")
+SCOPES = ("", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS")
 
 
 def _temporal_text(inst: Decoded) -> str:
@@ -87,16 +87,16 @@ def _temporal_text(inst: Decoded) -> str:
     text = ""
     if hint:
         text = f" th:{_hint_name(inst.mnemonic, hint, scope)}"
-    text += f" scope:{_SCOPES[scope]}" if scope else ""
+    text += f" scope:{SCOPES[scope]}" if scope else ""
     return text + (" nv" if inst.fields.get("nv", 0) else "")
 
 
 def _hint_name(mnemonic: str, hint: int, scope: int) -> str:
-    kind, table = "LOAD", _LOAD_HINTS
+    kind, table = "LOAD", LOAD_HINTS
     if "atomic" in mnemonic:
-        kind, table = "ATOMIC", _ATOMIC_HINTS
+        kind, table = "ATOMIC", ATOMIC_HINTS
     elif "store" in mnemonic:
-        kind, table = "STORE", _STORE_HINTS
+        kind, table = "STORE", STORE_HINTS
     if hint == 3 and scope == 3 and kind != "ATOMIC":
         return f"TH_{kind}_BYPASS"
     if hint >= 4 and scope < 2 and kind == "ATOMIC":  # cascading needs a scope beyond the shader engine
@@ -124,7 +124,7 @@ def _lds(inst: Decoded, lanes: int) -> str:
     fields, mnemonic = inst.fields, inst.mnemonic
     texts = _texts(inst, lanes, "vdst", "addr", "data0", "data1")
     rest = ""
-    if any(part in mnemonic for part in _TWO_OFFSETS):
+    if any(part in mnemonic for part in TWO_OFFSETS):
         rest += "".join(f" offset{n}:{fields[f'offset{n}']}" for n in (0, 1) if fields[f"offset{n}"])
     else:
         offset = fields["offset0"] | fields["offset1"] << 8
@@ -191,7 +191,7 @@ def _segment(inst: Decoded, lanes: int) -> str:
 def _offset_text(inst: Decoded) -> str:
     name = "ioffset" if "ioffset" in inst.fields else "offset"
     value, f = inst.fields[name], inst.layout.by_name[name]
-    if inst.format in _SIGNED_OFFSETS:
+    if inst.format in SIGNED_OFFSETS:
         value = sign_extend(value, f.hi - f.lo + 1)
     return f" offset:{value}" if value else ""
 
@@ -279,17 +279,17 @@ def _buffer_format(inst: Decoded) -> str:
     return f" format:{name}"
 
 
-_DATA_FORMATS = (
+DATA_FORMATS = (
     *("INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10", "10_10_10_2", "2_10_10_10", "8_8_8_8"),
     *("32_32", "16_16_16_16", "32_32_32", "32_32_32_32", "RESERVED_15"),
 )
-_NUMBER_FORMATS = ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT")
+NUMBER_FORMATS = ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT")
 
 
 def _legacy_format(data: int, number: int) -> str:
     """Separate data and number formats of CDNA; the defaults 8 and UNORM are left out."""
-    shown = [f"BUF_DATA_FORMAT_{_DATA_FORMATS[data]}"] if data != 1 else []
-    shown += [f"BUF_NUM_FORMAT_{_NUMBER_FORMATS[number]}"] if number else []
+    shown = [f"BUF_DATA_FORMAT_{DATA_FORMATS[data]}"] if data != 1 else []
+    shown += [f"BUF_NUM_FORMAT_{NUMBER_FORMATS[number]}"] if number else []
     return f" format:[{','.join(shown)}]" if shown else ""
 
 
@@ -302,7 +302,7 @@ def _buffer_flags(inst: Decoded) -> str:
 
 def _export(inst: Decoded) -> str:
     fields = inst.fields
-    target = _EXPORT_TARGETS.get(fields["target"], f"invalid_target_{fields['target']}")
+    target = EXPORT_TARGETS.get(fields["target"], f"invalid_target_{fields['target']}")
     values = [f"v{fields[f'vsrc{n}']}" if fields["en"] >> n & 1 else "off" for n in range(4)]
     name = "export" if inst.arch.family == "rdna4" else "exp"
     flags = (" done" if fields["done"] else "") + (" row_en" if fields["row"] else "")

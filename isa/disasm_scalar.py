@@ -28,12 +28,12 @@ _HEX_IMMEDIATES = frozenset(
     }
 )
 _DECIMAL_BELOW = 65  # LLVM shows small immediates in decimal, others in hexadecimal
-_DELAY_IDS = (
+DELAY_IDS = (
     *("VALU_DEP_1", "VALU_DEP_2", "VALU_DEP_3", "VALU_DEP_4", "TRANS32_DEP_1", "TRANS32_DEP_2", "TRANS32_DEP_3"),
     *("FMA_ACCUM_CYCLE_1", "SALU_CYCLE_1", "SALU_CYCLE_2", "SALU_CYCLE_3"),
 )
-_DELAY_SKIPS = ("NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4")
-_MESSAGES = {
+DELAY_SKIPS = ("NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4")
+MESSAGES = {
     "rdna3": {
         1: "MSG_INTERRUPT",
         2: "MSG_HS_TESSFACTOR",
@@ -53,13 +53,13 @@ _MESSAGES = {
         10: "MSG_GET_DOORBELL",
     },
 }
-_MESSAGES["rdna4"] = _MESSAGES["rdna3"]
-_RETURN_MESSAGES = (
+MESSAGES["rdna4"] = MESSAGES["rdna3"]
+RETURN_MESSAGES = (
     *("MSG_RTN_GET_DOORBELL", "MSG_RTN_GET_DDID", "MSG_RTN_GET_TMA", "MSG_RTN_GET_REALTIME", "MSG_RTN_SAVE_WAVE"),
     *("MSG_RTN_GET_TBA", "MSG_RTN_GET_TBA_TO_PC", "MSG_RTN_GET_SE_AID_ID"),
 )
 # (name, shift, width, default) of the fields of s_waitcnt_depctr and s_wait_alu
-_DEPCTR = (
+DEPCTR = (
     ("hold_cnt", 7, 1),
     ("sa_sdst", 0, 1),
     ("va_vdst", 12, 4),
@@ -68,13 +68,13 @@ _DEPCTR = (
     ("va_vcc", 1, 1),
     ("vm_vsrc", 2, 3),
 )
-_DEPCTR_UNUSED = 0x60
+DEPCTR_UNUSED = 0x60
 # (name, [(shift, width), ...] from low to high) of the fields of s_waitcnt
-_WAITCNT = {
+WAITCNT = {
     "rdna3": (("vmcnt", ((10, 6),)), ("expcnt", ((0, 3),)), ("lgkmcnt", ((4, 6),))),
     "cdna": (("vmcnt", ((0, 4), (14, 2))), ("expcnt", ((4, 3),)), ("lgkmcnt", ((8, 4),))),
 }
-_WAITCNT["rdna4"] = _WAITCNT["rdna3"]
+WAITCNT["rdna4"] = WAITCNT["rdna3"]
 
 
 def small_or_hex(value: int) -> str:
@@ -85,7 +85,7 @@ def small_or_hex(value: int) -> str:
 def wait_counts(family: str, value: int) -> dict[str, int]:
     """The counts of s_waitcnt by name."""
     counts = {}
-    for name, pieces in _WAITCNT[family]:
+    for name, pieces in WAITCNT[family]:
         count = shift = 0
         for low, width in pieces:
             count |= (value >> low & (1 << width) - 1) << shift
@@ -101,9 +101,9 @@ def _waitcnt(family: str, value: int) -> str:
 
 
 def _depctr(value: int) -> str:
-    if value & _DEPCTR_UNUSED:
+    if value & DEPCTR_UNUSED:
         return f"{value:#x}"
-    fields = [(name, value >> shift & (1 << width) - 1, (1 << width) - 1) for name, shift, width in _DEPCTR]
+    fields = [(name, value >> shift & (1 << width) - 1, (1 << width) - 1) for name, shift, width in DEPCTR]
     waited = [f for f in fields if f[1] != f[2]] or fields
     return " ".join(f"depctr_{name}({count})" for name, count, _ in waited)
 
@@ -115,11 +115,11 @@ def _named(value: int, names: tuple[str, ...], kind: str) -> str:
 def _delay(value: int) -> str:
     parts = []
     if first := value & 0xF:
-        parts.append(f"instid0({_named(first, _DELAY_IDS, 'instid')})")
+        parts.append(f"instid0({_named(first, DELAY_IDS, 'instid')})")
     if skip := value >> 4 & 0x7:
-        parts.append(f"instskip({_named(skip, _DELAY_SKIPS, 'instskip')})")
+        parts.append(f"instskip({_named(skip, DELAY_SKIPS, 'instskip')})")
     if second := value >> 7 & 0xF:
-        parts.append(f"instid1({_named(second, _DELAY_IDS, 'instid')})")
+        parts.append(f"instid1({_named(second, DELAY_IDS, 'instid')})")
     return " | ".join(parts) or "0"
 
 
@@ -128,9 +128,9 @@ def _message(inst: Decoded, value: int) -> str:
     family = inst.arch.family
     if family == "cdna":
         return _legacy_message(value)
-    name = _MESSAGES[family].get(number)
-    if 128 <= number < 128 + len(_RETURN_MESSAGES):
-        name = _RETURN_MESSAGES[number - 128]
+    name = MESSAGES[family].get(number)
+    if 128 <= number < 128 + len(RETURN_MESSAGES):
+        name = RETURN_MESSAGES[number - 128]
     if name:
         return f"sendmsg({name})"
     return f"sendmsg({number}, 0, 0)" if value == number else str(value)
@@ -138,14 +138,14 @@ def _message(inst: Decoded, value: int) -> str:
 
 def _legacy_message(value: int) -> str:
     number, operation, stream = value & 0xF, value >> 4 & 0x7, value >> 8 & 0x3
-    name = _MESSAGES["cdna"].get(number)
+    name = MESSAGES["cdna"].get(number)
     if value >> 10 or name is None or operation or stream:
         return f"sendmsg({number}, {operation}, {stream})" if not value >> 10 else str(value)
     return f"sendmsg({name})"
 
 
 # LLVM's spelling where it differs from the manual's.
-_LLVM_HWREGS = {
+LLVM_HWREGS = {
     "HW_REG_SHADER_FLAT_SCRATCH_LO": "HW_REG_FLAT_SCR_LO",
     "HW_REG_SHADER_FLAT_SCRATCH_HI": "HW_REG_FLAT_SCR_HI",
 }
@@ -156,7 +156,7 @@ def hwreg_text(family: str, value: int) -> str:
     number, offset, size = value & 0x3F, value >> 6 & 0x1F, (value >> 11) + 1
     names = {member.value: member.name for member in table_module(family, "enum").HWREG}
     name = names.get(number, str(number)).replace("HW_REG_SQ_SHADER_", "HW_REG_")
-    name = _LLVM_HWREGS.get(name, name)
+    name = LLVM_HWREGS.get(name, name)
     return f"hwreg({name})" if (offset, size) == (0, 32) else f"hwreg({name}, {offset}, {size})"
 
 
