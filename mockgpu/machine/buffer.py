@@ -24,6 +24,8 @@ _INDEX_STRIDES = (8, 16, 32, 64)
 class BufferContext(MemoryContext):
     """Loads out of the buffer's range give 0, stores there are dropped."""
 
+    allows_bursts = False
+
     def __init__(self, instruction: Instruction, wave_size: int, size: int):
         super().__init__(instruction, wave_size, GLOBAL, self._compute)
         self.size = size

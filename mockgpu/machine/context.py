@@ -178,7 +178,8 @@ class Context:
         if bits <= 32:
             return get(g, bits)
         high = self.reads[f"{name}.{k + 1}"](g, 64)
-        return get(g, 64) | high << np.uint64(32)
+        both: Array = get(g, 64) | high << np.uint64(32)
+        return both
 
     def write_slice(self, name: str, lo: int, value: Array, bits: int, mask: Array | None) -> None:
         """Write 32 or 64 bits of a wide operand from bit ``lo``, a multiple of 32."""

@@ -7,9 +7,11 @@ waits for a signal stays blocked and is tried again by the next run.
 from __future__ import annotations
 
 import bisect
+import gc
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -197,10 +199,16 @@ class Machine:
                 return False
             self._running = True
             try:
-                return self._run(first)
+                with _no_collection():
+                    return self._run(first)
             finally:
                 self._running = False
                 self._tell_blocked()
+
+    @property
+    def running(self) -> bool:
+        """Whether queues are being run; for the thread that holds the lock, that it is inside of that run."""
+        return self._running
 
     def _run(self, first: RingQueue | None) -> bool:
         any_progress, progress = False, True
@@ -255,6 +263,21 @@ class Machine:
                 if device.fault is None and any(q.runnable and q.blocked for q in device.queues):
                     device.fail(Deadlock(text))
             return True
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector from running finalizers of the host in the middle of a packet.
+
+    They may free device memory, for which the host first waits until the GPU is done: it would wait for itself.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _with_name(launch: Launch, kernel: str) -> Launch:

@@ -14,14 +14,14 @@ from mockgpu.machine.execute import Step
 from mockgpu.machine.memory_context import MemoryContext, Space, memory_step
 from mockgpu.machine.operands import APERTURE_SIZE, PRIVATE_APERTURE, SHARED_APERTURE, Reader, scalar_reader
 from mockgpu.machine.semantics import opcode_program
-from mockgpu.machine.space import GLOBAL, LDS, SCRATCH
+from mockgpu.machine.space import GLOBAL, LDS, SCRATCH, DwordByDword
 from mockgpu.machine.waves import Array, Group
 
 _SCRATCH_FORMATS = frozenset({"SCRATCH", "VSCRATCH"})
 _FLAT_FORMATS = frozenset({"FLAT", "VFLAT"})
 
 
-class Flat:
+class Flat(DwordByDword):
     """The unified address space: two apertures lead to LDS and scratch, the rest is global."""
 
     def _split(self, g: Group, addr: Array, lanes: Array | None) -> list[tuple[Space, Array, Array | None]]:

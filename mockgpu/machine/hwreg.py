@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mockgpu.machine.operands import is_zero
 from mockgpu.machine.waves import EXEC, VCC, Array, Group
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def _status(g: Group) -> Array:
     scc = g.batch.scc[g.index].astype(np.uint32)
     execz = _zero(g, EXEC).astype(np.uint32)
     vccz = _zero(g, VCC).astype(np.uint32)
-    return scc | execz << np.uint32(9) | vccz << np.uint32(10) | np.uint32(1 << 16)
+    status: Array = scc | execz << np.uint32(9) | vccz << np.uint32(10) | np.uint32(1 << 16)
+    return status
 
 
 def _zero(g: Group, code: int) -> Array:
-    low = g.batch.sgpr[code, g.index] == 0
-    return low if g.lanes == 32 else low & (g.batch.sgpr[code + 1, g.index] == 0)
+    return is_zero(g, code)[:, 0]
 
 
 def _lds_alloc(g: Group) -> Array:

@@ -25,7 +25,8 @@ VA_LIMIT = 1 << 47
 _SPAN = VA_LIMIT - 2 * PAGE
 _RAW = (ctypes.c_uint8 * _SPAN).from_address(PAGE)
 _FLAT: dict[int, npt.NDArray[Any]] = {
-    n: np.frombuffer(_RAW, dtype=t) for n, t in ((1, np.uint8), (2, np.uint16), (4, np.uint32), (8, np.uint64))
+    n: np.frombuffer(_RAW, dtype=f"u{n}")  # type: ignore[call-overload]
+    for n in (1, 2, 4, 8)
 }
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3}
 
@@ -62,11 +63,13 @@ class Memory:
         self._np_starts = np.zeros(0, np.uint64)
         self._np_ends = np.zeros(0, np.uint64)
         self._np_access = {a: np.zeros(0, bool) for a in ("read", "write", "execute")}
-        self._last: dict[str, tuple[int, int]] = {a: (0, 0) for a in ("read", "write", "execute")}
+        self._last: dict[str, tuple[int, int]] = dict.fromkeys(("read", "write", "execute"), (0, 0))
 
     # -- mappings ---------------------------------------------------------------------------------------------
 
-    def map(self, va: int, size: int, *, read: bool = True, write: bool = True, execute: bool = True, tag: str = "") -> Mapping:
+    def map(
+        self, va: int, size: int, *, read: bool = True, write: bool = True, execute: bool = True, tag: str = ""
+    ) -> Mapping:
         """Make ``[va, va + size)`` accessible. Raises ValueError if it overlaps a mapping or leaves the user half."""
         if size <= 0 or va < PAGE or va + size > VA_LIMIT - PAGE:
             raise ValueError(f"mapping [{va:#x}, {va + size:#x}) is empty or outside the user address space")
@@ -94,7 +97,7 @@ class Memory:
         self._np_starts = np.array(self._starts, np.uint64)
         self._np_ends = np.array([m.end for m in self._maps], np.uint64)
         self._np_access = {a: np.array([m.allows(a) for m in self._maps], bool) for a in self._np_access}
-        self._last = {a: (0, 0) for a in self._last}
+        self._last = dict.fromkeys(self._last, (0, 0))
 
     def find(self, va: int) -> Mapping | None:
         """The mapping that holds byte address ``va``, or None."""
@@ -209,7 +212,34 @@ class Memory:
             _FLAT[nbytes][at >> np.uint64(_SHIFT[nbytes])] = value
             return
         for k in range(nbytes):
-            _FLAT[1][at + np.uint64(k)] = ((value >> np.array(8 * k, value.dtype)) & np.array(0xFF, value.dtype)).astype(np.uint8)
+            _FLAT[1][at + np.uint64(k)] = (
+                (value >> np.array(8 * k, value.dtype)) & np.array(0xFF, value.dtype)
+            ).astype(np.uint8)
+
+    def load_dwords(self, addr: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint32]:
+        """Gather ``count`` consecutive dwords from every address: shape (count, addresses). Raises PageFault."""
+        self._check_array(addr, 4 * count, "read")
+        at = addr - np.uint64(PAGE)
+        if (at & np.uint64(3)).any():
+            return np.stack([self.load(addr + np.uint64(4 * k), 4) for k in range(count)])
+        words: npt.NDArray[np.uint32] = _FLAT[4][(at >> np.uint64(2)) + np.arange(count, dtype=np.uint64)[:, None]]
+        return words
+
+    def store_dwords(self, addr: npt.NDArray[np.uint64], values: npt.NDArray[np.uint32]) -> None:
+        """Scatter rows of dwords, shape (count, addresses), to consecutive places from every address.
+
+        Raises PageFault before anything is written.
+        """
+        count = len(values)
+        self._check_array(addr, 4 * count, "write")
+        at = addr - np.uint64(PAGE)
+        if (at & np.uint64(3)).any():
+            for k in range(count):
+                self.store(addr + np.uint64(4 * k), values[k], 4)
+            return
+        # Lanes in order, so that of overlapping lanes the last one wins as a whole.
+        place = (at >> np.uint64(2))[:, None] + np.arange(count, dtype=np.uint64)
+        _FLAT[4][place] = values.T
 
 
 def page_fault(va: int, access: str, *, present: bool) -> PageFault:

@@ -26,37 +26,63 @@ class Space(Protocol):
 
     def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None: ...
 
+    def load_dwords(self, g: Group, addr: Array, count: int, lanes: Array | None, width: int) -> list[Array]: ...
+
+    def store_dwords(self, g: Group, addr: Array, values: list[Array], lanes: Array | None, width: int) -> None: ...
+
 
 class MemoryContext(Context):
     """``address`` gives the byte address of every lane; it is read once, before any register is written.
 
-    ``local``: equal addresses of different workgroups are different places (LDS).
+    ``local``: equal addresses of different workgroups are different places (LDS). ``allows_bursts``: consecutive
+    dwords may be moved at once (no buffer range is checked dword by dword).
     """
 
     local = False
+    allows_bursts = True
 
     def __init__(self, instruction: Instruction, wave_size: int, space: Space, address: Reader, *, vector: bool = True):
         super().__init__(instruction.arch, instruction, wave_size, vector=vector)
         self.space, self.address = space, address
         self.addr: Array
+        self.burst = 0  # dwords that the program moves one after the other, if it does nothing else
+        self._moved: list[Array] = []
+        self._first: Array
         self.reads["ADDR"] = lambda g, bits: as_bits(self.addr, bits)
 
     def begin(self, g: Group) -> None:
         """Attach to the waves that execute now, and compute the addresses."""
         super().begin(g)
         self.addr = self.address(g)
+        self._moved = []
 
     def _lanes(self, mask: Array | None) -> Array | None:
         return self.g.lanes_of(mask) if self.lanes > 1 else mask
 
     def load(self, addr: Array, bits: int, mask: Array | None) -> Array:
         """``bits`` (8 to 64) of memory for the active lanes; the others get 0."""
+        if self.burst:
+            return self._next(addr, mask)
         value = self.space.load(self.g, addr, bits // 8, self._lanes(mask), self.lanes)
         return as_bits(value, bits) if value.dtype != np.uint8 else value.astype(container(bits))
 
     def store(self, addr: Array, value: Array, bits: int, mask: Array | None) -> None:
         """Store ``bits`` (8 to 64) for the active lanes."""
-        self.space.store(self.g, addr, value, bits // 8, self._lanes(mask), self.lanes)
+        if not self.burst:
+            self.space.store(self.g, addr, value, bits // 8, self._lanes(mask), self.lanes)
+            return
+        if not self._moved:
+            self._first = addr
+        self._moved.append(value)
+        if len(self._moved) == self.burst:
+            self.space.store_dwords(self.g, self._first, self._moved, self._lanes(mask), self.lanes)
+
+    def _next(self, addr: Array, mask: Array | None) -> Array:
+        """The next dword of a burst; the first one fetches all."""
+        if not self._moved:
+            self._moved = self.space.load_dwords(self.g, addr, self.burst, self._lanes(mask), self.lanes)
+            self._moved.reverse()
+        return self._moved.pop()
 
     # -- data registers ---------------------------------------------------------------------------------------
 
@@ -106,12 +132,38 @@ def access_bytes(program: ir.Program) -> int:
     return max((n.type.bits // 8 for n in nodes(program.body) if isinstance(n, ir.Mem)), default=4)
 
 
+def burst_dwords(program: ir.Program) -> int:
+    """How many dwords a program loads or stores at consecutive places when it does just that; else 0."""
+    statements = [s for s in program.body if not isinstance(s, ir.Declare)]
+    if not all(isinstance(s, ir.Assign) for s in statements) or is_atomic(program):
+        return 0
+    places = [n for n in nodes(program.body) if isinstance(n, ir.Mem)]
+    if len(places) < 2 or any(n.type.bits != 32 for n in places):
+        return 0
+    parts = [_linear(n.addr) for n in places]
+    same = all(base == parts[0][0] for base, _ in parts)
+    return len(places) if same and [step for _, step in parts] == [4 * k for k in range(len(places))] else 0
+
+
+def _linear(addr: ir.Expr) -> tuple[ir.Expr, int]:
+    """An address as a base and the constant that is added to it."""
+    if isinstance(addr, ir.Cast | ir.Bitcast):
+        return _linear(addr.x)
+    if isinstance(addr, ir.Binary) and addr.op == "add" and isinstance(addr.b, ir.Const):
+        base, step = _linear(addr.a)
+        return base, step + addr.b.value
+    return addr, 0
+
+
 def memory_step(ctx: MemoryContext, program: ir.Program, kind: str) -> Step:
     """A step that evaluates a memory instruction; an atomic one in rounds of distinct addresses."""
     evaluator = evaluator_of(program)
     if is_atomic(program):
         size, two = access_bytes(program), "OFFSET1" in program.reads
         return Step(lambda g: run_atomic(ctx, evaluator, g, size, two), kind)
+
+    if ctx.allows_bursts:
+        ctx.burst = burst_dwords(program)
 
     def run(g: Group) -> None:
         ctx.begin(g)

@@ -48,10 +48,11 @@ def as_bits(value: Array, bits: int) -> Array:
     if value.dtype == dtype:
         return value
     if dtype is np.bool_:
-        return (value & value.dtype.type(1)).astype(np.bool_)
-    if value.dtype == object:
-        return (value & ((1 << bits) - 1)).astype(dtype)
-    return value.astype(dtype)
+        value = value & value.dtype.type(1)
+    elif value.dtype == object:
+        value = value & ((1 << bits) - 1)
+    converted: Array = value.astype(dtype)
+    return converted
 
 
 def constant(value: int, bits: int) -> Array:
@@ -160,8 +161,10 @@ def special_reader(kind: Kind, bits: int) -> Reader:
 
 def is_zero(g: Group, code: int) -> Array:
     """Whether a lane mask is zero, (n, 1): wave32 looks at the low dword alone."""
-    low = g.scalar(code) == 0
-    return low if g.lanes == 32 else low & (g.scalar(code + 1) == 0)
+    words: Array = g.scalar(code)
+    if g.lanes == 64:
+        words = words | g.scalar(code + 1)
+    return np.equal(words, 0)
 
 
 def reader(arch: Arch, operand: Operand, *, bits: int | None = None) -> Reader:

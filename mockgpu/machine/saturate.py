@@ -47,7 +47,7 @@ def rewrite(root: Any, change: Callable[[Any], Any]) -> Any:
     changed = change(root)
     if changed is not root:
         return changed
-    return replace(root, **{f.name: rewrite(getattr(root, f.name), change) for f in fields(root)})  # type: ignore[type-var]
+    return replace(root, **{f.name: rewrite(getattr(root, f.name), change) for f in fields(root)})
 
 
 class _Saturation:
@@ -93,7 +93,7 @@ class _Saturation:
 
     def _fits(self, e: Any) -> bool:
         """Whether an operand of arithmetic is known exactly in 64 bits."""
-        return self._computes(e) or e.type.bits <= 32 or isinstance(e, ir.Cast | ir.Bitcast | ir.Const) and _small(e)
+        return self._computes(e) or e.type.bits <= 32 or (isinstance(e, ir.Cast | ir.Bitcast | ir.Const) and _small(e))
 
     def _widened(self, e: Any) -> Any:
         """The value of ``e`` as i64, without wrap-around as far as it is integer arithmetic."""

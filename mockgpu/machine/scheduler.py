@@ -13,6 +13,7 @@ from collections import Counter
 
 import numpy as np
 
+from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.code import Block, Code
 from mockgpu.machine.errors import Deadlock, GuestFault, KernelTimeout, Where
 from mockgpu.machine.memory import Memory
@@ -220,7 +221,7 @@ class Scheduler:
             self.observer.fault(self.batch, fault)
 
 
-def disassembly(instruction: object, pc: int) -> str:
+def disassembly(instruction: Instruction, pc: int) -> str:
     """The instruction in assembly syntax."""
     from mockgpu.isa.disasm import disassemble
 

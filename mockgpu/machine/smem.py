@@ -27,6 +27,7 @@ class ScalarMemory(MemoryContext):
     def __init__(self, instruction: Instruction, wave_size: int, address: Reader, limit: Reader | None):
         super().__init__(instruction, wave_size, GLOBAL, address, vector=False)
         self.limit = limit
+        self.allows_bursts = limit is None
 
     def load(self, addr: Array, bits: int, mask: Array | None) -> Array:
         """As MemoryContext's, with the buffer's bound."""
@@ -83,7 +84,8 @@ def _build_load(instruction: Instruction, wave_size: int) -> ScalarMemory:
     def limit(g: Group) -> Array:
         stride = g.scalar(code + 1) >> np.uint32(16) & np.uint32(0x3FFF)
         records = g.scalar(code + 2).astype(np.uint64)
-        return start(g) + records * np.maximum(stride, np.uint32(1)).astype(np.uint64)
+        end: Array = start(g) + records * np.maximum(stride, np.uint32(1)).astype(np.uint64)
+        return end
 
     return ScalarMemory(instruction, wave_size, lambda g: (start(g) + offset(g)) & aligned, limit)
 

@@ -6,6 +6,7 @@ A fault names the wave (its number inside the group) and the lane.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +17,17 @@ from mockgpu.machine.waves import Array, Group
 
 def _split(g: Group, array: Array, lanes: Array | None, width: int) -> Array:
     """The elements of the lanes that take part, one-dimensional."""
-    full = np.broadcast_to(array, (g.n, width))
-    return full.ravel() if lanes is None else full[np.broadcast_to(lanes, (g.n, width))]
+    full = array if array.shape == (g.n, width) else np.broadcast_to(array, (g.n, width))
+    return full.ravel() if lanes is None else full[_full(g, lanes, width)]
+
+
+def _full(g: Group, lanes: Array, width: int) -> Array:
+    return lanes if lanes.shape == (g.n, width) else np.broadcast_to(lanes, (g.n, width))
+
+
+def _plus(addr: Array, step: int) -> Array:
+    moved: Array = addr + addr.dtype.type(step)
+    return moved
 
 
 def _join(g: Group, values: Array, lanes: Array | None, width: int) -> Array:
@@ -25,7 +35,7 @@ def _join(g: Group, values: Array, lanes: Array | None, width: int) -> Array:
     if lanes is None:
         return values.reshape(g.n, width)
     out = np.zeros((g.n, width), values.dtype)
-    out[np.broadcast_to(lanes, (g.n, width))] = values
+    out[_full(g, lanes, width)] = values
     return out
 
 
@@ -38,6 +48,27 @@ def _blame(fault: PageFault, g: Group, lanes: Array | None, width: int) -> PageF
         wave, lane = divmod(at, width)
         fault.where = replace(fault.where, wave=wave, lane=lane if width > 1 else None)
     return fault
+
+
+class DwordByDword(ABC):
+    """A space that moves consecutive dwords one after the other."""
+
+    def load_dwords(self, g: Group, addr: Array, count: int, lanes: Array | None, width: int) -> list[Array]:
+        """``count`` consecutive dwords, each (n, width)."""
+        return [self.load(g, _plus(addr, 4 * k), 4, lanes, width) for k in range(count)]
+
+    def store_dwords(self, g: Group, addr: Array, values: list[Array], lanes: Array | None, width: int) -> None:
+        """Consecutive dwords, each (n, width) or broadcast to it."""
+        for k, value in enumerate(values):
+            self.store(g, _plus(addr, 4 * k), value, 4, lanes, width)
+
+    @abstractmethod
+    def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array:
+        """Words of 1 to 8 bytes, (n, width); lanes that take no part get 0."""
+
+    @abstractmethod
+    def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None:
+        """Store words of 1 to 8 bytes."""
 
 
 class Global:
@@ -59,8 +90,30 @@ class Global:
         except PageFault as fault:
             raise _blame(fault, g, lanes, width) from None
 
+    def load_dwords(self, g: Group, addr: Array, count: int, lanes: Array | None, width: int) -> list[Array]:
+        """``count`` consecutive dwords, each (n, width)."""
+        flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
+        if not flat.size:
+            return [np.zeros((g.n, width), np.uint32)] * count
+        try:
+            rows = g.memory.load_dwords(flat, count)
+        except PageFault as fault:
+            raise _blame(fault, g, lanes, width) from None
+        return [_join(g, row, lanes, width) for row in rows]
 
-class Lds:
+    def store_dwords(self, g: Group, addr: Array, values: list[Array], lanes: Array | None, width: int) -> None:
+        """Consecutive dwords, each (n, width) or broadcast to it."""
+        flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
+        if not flat.size:
+            return
+        rows = np.stack([_split(g, value, lanes, width) for value in values])
+        try:
+            g.memory.store_dwords(flat, rows)
+        except PageFault as fault:
+            raise _blame(fault, g, lanes, width) from None
+
+
+class Lds(DwordByDword):
     """The LDS of the waves' workgroups. Out of range: a load gives 0, a store writes the bytes in range.
 
     Sources: "LDS out-of-range behavior" of the RDNA3 and RDNA4 manuals.
@@ -91,6 +144,23 @@ class Lds:
             self._store_bytes(g, at, data, nbytes, lanes, width, addr)
             return
         _scatter(g.batch.lds, at, data, nbytes)
+
+    def load_dwords(self, g: Group, addr: Array, count: int, lanes: Array | None, width: int) -> list[Array]:
+        """``count`` consecutive dwords, each (n, width)."""
+        at, inside = self._place(g, addr, 4 * count, lanes, width)
+        if not inside.all() or (at & 3).any():
+            return super().load_dwords(g, addr, count, lanes, width)
+        words = g.batch.lds.view(np.uint32)[(at >> 2) + np.arange(count)[:, None]]
+        return [_join(g, row, lanes, width) for row in words]
+
+    def store_dwords(self, g: Group, addr: Array, values: list[Array], lanes: Array | None, width: int) -> None:
+        """Consecutive dwords, each (n, width) or broadcast to it."""
+        at, inside = self._place(g, addr, 4 * len(values), lanes, width)
+        if not inside.all() or (at & 3).any():
+            super().store_dwords(g, addr, values, lanes, width)
+            return
+        rows = np.stack([_split(g, value, lanes, width) for value in values], axis=-1)
+        g.batch.lds.view(np.uint32)[(at >> 2)[:, None] + np.arange(len(values))] = rows
 
     def _store_bytes(
         self, g: Group, at: Array, data: Array, nbytes: int, lanes: Array | None, width: int, addr: Array
@@ -124,7 +194,7 @@ def _scatter(memory: Array, at: Array, data: Array, nbytes: int) -> None:
         memory[at + k] = (data >> data.dtype.type(8 * k)).astype(np.uint8)
 
 
-class Scratch:
+class Scratch(DwordByDword):
     """Private memory: addresses are byte offsets of a lane, stored dword by dword with the lanes interleaved.
 
     Dword d of lane l lies at wave base + (d * lanes + l) * 4, as the swizzled scratch buffer of the hardware.
@@ -138,7 +208,8 @@ class Scratch:
         base = g.batch.scratch[g.index][:, None]
         lane = g.batch.lane_ids.astype(np.uint64)
         dword = (at >> np.uint64(2)) * np.uint64(g.lanes) + lane
-        return base + dword * np.uint64(4) + (at & np.uint64(3))
+        place: Array = base + dword * np.uint64(4) + (at & np.uint64(3))
+        return place
 
     def _parts(self, addr: Array, nbytes: int) -> int:
         """Bytes that can be moved at once: an access may not cross a dword of the interleaved storage."""

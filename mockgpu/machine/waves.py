@@ -43,8 +43,9 @@ def pack_lanes(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
 class Batch:
     """W waves of whole workgroups.
 
-    Shapes: ``sgpr`` (128, W), ``vgpr`` (R, W, L) with the accumulation registers behind the others, ``scc``, ``mode``, ``pc``, ``state``, ``group`` and ``ordinal``
-    (W,). ``group`` is the index of a wave's workgroup in ``workgroups``, ``ordinal`` its number inside it.
+    Shapes: ``sgpr`` (128, W), ``vgpr`` (R, W, L) with the accumulation registers behind the others, ``scc``, ``mode``,
+    ``pc``, ``state``, ``group`` and ``ordinal`` (W,). ``group`` is the index of a wave's workgroup in ``workgroups``,
+    ``ordinal`` its number inside it.
     ``lds`` (groups, bytes) is the LDS of every workgroup, rounded up to whole dwords; ``lds_bytes`` what it owns.
     """
 
