@@ -185,6 +185,9 @@ class KfdSystem:
         Blocked queues are tried again first. When nothing but the host could end the wait, it times out at once; a
         queue that stays blocked then is a deadlock, which is reported as a hardware exception.
         """
+        with self.machine.lock:
+            if self.machine.running:
+                raise Refused(errno.EDEADLK, "a wait from inside of the work that it waits for (a finalizer?)")
         deadline = time.monotonic() + timeout_ms / 1000
         while True:
             with self.machine.lock:

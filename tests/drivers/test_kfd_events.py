@@ -1,15 +1,17 @@
 """KFD events: signals from packets, waits, faults as exceptions, deadlocks."""
 
 import errno
+import gc
 import threading
 import time
 
 import pytest
-from support.kfd_host import EXECUTABLE, VRAM, WRITABLE, Host, refused
+from support.kfd_host import EXECUTABLE, VRAM, WRITABLE, Host, Ring, refused
 from support.queues import lo_hi, pkt3
 
 from mockgpu.drivers.kfd_events import UNSIGNALED
 from mockgpu.machine.errors import IllegalInstruction
+from mockgpu.machine.launch import LaunchStats
 
 Log = pytest.LogCaptureFixture
 COMPLETE, TIMEOUT = 0, 1
@@ -296,3 +298,37 @@ def test_queue_blocked_on_a_thread_of_the_host_is_given_time() -> None:
     thread.start()
     assert host.wait(event, timeout=10_000)[0] == COMPLETE
     thread.join()
+
+
+# -- the host's code in the middle of a kernel ------------------------------------------------------------------------
+
+
+def dispatch(queue: Ring) -> None:
+    queue.send(*pkt3(0x76, 0x2E07 - 0x2C00, 1, 1, 1), *pkt3(0x15, 1, 1, 1, 1))
+
+
+def test_wait_from_inside_of_a_kernel_is_refused(caplog: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host()
+    queue, event = host.queue(), host.event()
+
+    def wait(*_: object, **__: object) -> LaunchStats:
+        with refused(errno.EDEADLK, caplog, "WAIT_EVENTS"):
+            host.wait(event, timeout=60_000)
+        return LaunchStats(waves=1)
+
+    monkeypatch.setattr(host.engine, "run", wait)
+    dispatch(queue)
+    assert host.system.statistics().kernels == 1
+
+
+def test_garbage_is_not_collected_in_the_middle_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host()
+    queue, seen = host.queue(), []
+
+    def look(*_: object, **__: object) -> LaunchStats:
+        seen.append(gc.isenabled())
+        return LaunchStats()
+
+    monkeypatch.setattr(host.engine, "run", look)
+    dispatch(queue)
+    assert (seen, gc.isenabled()) == ([False], True)

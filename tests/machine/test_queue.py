@@ -126,12 +126,10 @@ def test_blocked_queue_resumes_when_the_host_writes_and_the_machine_runs() -> No
 def test_queues_of_two_devices_wake_each_other() -> None:
     bench = Bench(devices=2)
     a, b, signal, data = bench.pm4(), bench.sdma(device=1), bench.block(), bench.block()
-    poll = 8 | 5 << 28 | 1 << 31
-    a.send(
-        *wait_memory(signal.va, 1), *write_data(signal.va + 4, 1), *wait_memory(signal.va, 2), *write_data(data.va, 9)
-    )
-    fence = lambda value: (5, *lo_hi(signal.va), value)  # noqa: E731
-    b.send(*fence(1), poll, *lo_hi(signal.va + 4), 1, 0xFFFFFFFF, 0, *fence(2))
+    fence, poll = (5, *lo_hi(signal.va)), (8 | 5 << 28 | 1 << 31, *lo_hi(signal.va + 4))
+    a.send(*wait_memory(signal.va, 1), *write_data(signal.va + 4, 1))
+    a.send(*wait_memory(signal.va, 2), *write_data(data.va, 9))
+    b.send(*fence, 1, *poll, 1, 0xFFFFFFFF, 0, *fence, 2)
     assert data[0] == 9
     assert bench.machine.blocked() == []
 

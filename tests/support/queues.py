@@ -67,7 +67,7 @@ class Block:
         self._words(index, 1)[0] = value
 
     def put(self, index: int, *words: int) -> None:
-        self._words(index, len(words))[:] = words
+        self._words(index, len(words))[:] = list(words)
 
     def bytes(self, start: int, size: int) -> bytes:
         return ctypes.string_at(self.va + start, size)
@@ -88,11 +88,11 @@ class Bench:
     def device(self) -> Device:
         return self.machine.devices[0]
 
-    def block(self, nbytes: int = PAGE, **permissions: bool) -> Block:
+    def block(self, nbytes: int = PAGE, *, write: bool = True) -> Block:
         block = Block(nbytes)
         self._blocks.append(block)
         for device in self.machine.devices:
-            device.memory.map(block.va, nbytes, **permissions)
+            device.memory.map(block.va, nbytes, write=write)
         return block
 
     def pm4(self, ring_bytes: int = PAGE, device: int = 0) -> Feed:
