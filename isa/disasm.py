@@ -20,6 +20,7 @@ _TRUE16_FORMATS = ("VOP1", "VOP2", "VOPC", "VOP3", "VINTERP")
 _BARE = frozenset({"v_swap_b32", "v_accvgpr_mov_b32", "v_nop", "v_pipeflush", "v_readfirstlane_b32", "v_clrexcp"})
 _OMOD = ("", " mul:2", " mul:4", " div:2")
 _HALVES_ONLY = frozenset({"v_cndmask_b16"})  # the register halves say it all
+_SELECTING = ("v_cvt_scalef32", "v_cvt_sr_")  # selectors choose bytes or halves of 32-bit operands
 _WIDE_MATRIX = ("v_wmma_f32", "v_wmma_i32", "v_swmmac")
 
 
@@ -190,7 +191,8 @@ def _vector_modifiers(inst: Decoded, views: list[Operand]) -> str:
 
 def _select_modifiers(inst: Decoded, sources: int) -> str:
     opsel = inst.fields.get("opsel", 0)
-    if not opsel or inst.mnemonic in _HALVES_ONLY or not any(view.bits == 16 for view in inst.operands):
+    selects = inst.mnemonic.startswith(_SELECTING) or any(view.bits == 16 for view in inst.operands)
+    if not opsel or inst.mnemonic in _HALVES_ONLY or not selects:
         return ""
     sources += inst.opcode.implicit.reads_destination  # the accumulator counts as the last source
     plain = inst.mnemonic.startswith("v_cmpx") or (inst.mnemonic.startswith("v_cmp") and inst.dpp is not None)

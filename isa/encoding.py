@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -148,10 +148,21 @@ def encodings(family: str) -> Mapping[str, Encoding]:
     if "MIMG" in result:
         mimg = result["MIMG"]
         result["MIMG_NSA"] = Encoding("MIMG_NSA", "MIMG", 12, mimg.fields + _NSA_FIELDS, mimg.members)
+    if "VOP3P_MFMA" in result:
+        _move_matrix_members(result)
     for suffix in ("_DPP16", "_DPP8"):
         if f"VOP3{suffix}" in result:
             result[f"VOP3_SDST{suffix}"] = _compare_dpp(result["VOP3_SDST"], result[f"VOP3{suffix}"])
     return result
+
+
+def _move_matrix_members(result: dict[str, Encoding]) -> None:
+    """The tables leave the xf32 instructions in VOP3P; all matrix instructions have the matrix layout."""
+    plain, matrix = result["VOP3P"], result["VOP3P_MFMA"]
+    moved = {m for m in plain.members if m.name.startswith("V_MFMA_F32")}
+    result["VOP3P"] = replace(plain, members=tuple(m for m in plain.members if m not in moved))
+    members = sorted({*matrix.members, *moved}, key=lambda member: int(member.value))
+    result["VOP3P_MFMA"] = replace(matrix, members=tuple(members))
 
 
 def _compare_dpp(compare: Encoding, dpp: Encoding) -> Encoding:

@@ -14,6 +14,7 @@ from functools import cache
 from mockgpu.isa.encoding import table_module
 
 _TARGET = re.compile(r"^\s*(SCC|VCC|EXEC|M0|D0|PC)\b[^=!<>]*?(?<![=!<>])([-+*/&|^]?)=(?!=)")
+_GROUP = re.compile(r"^\s*\{[^}]*\}\s*=(?!=)")  # `{ D1.u1, D0.u64 } = ...` writes the whole of each
 _WORD = re.compile(r"\b(SCC|VCC|VCCZ|EXEC|EXECZ|EXEC_LO|M0|D0)\b")
 _COMMENT = re.compile(r"//[^\n]*")
 _CARRY_OPERANDS = ("VOP3Op", "VOP3SDOp")
@@ -34,8 +35,9 @@ class Implicit:
     reads_destination: bool = False
 
 
-# These write only a part of the destination, or only sometimes.
-_KEEPS_DESTINATION = ("S_CMOV", "S_BITSET", "V_WRITELANE")
+# These write only a part of the destination, or only sometimes, or add to it though the text does not say so.
+_KEEPS_DESTINATION = ("S_CMOV", "S_BITSET", "V_WRITELANE", "V_FMAC_", "V_SMFMAC_", "V_SWMMAC_")
+_USES_M0 = ("LDS_DIRECT_LOAD", "LDS_PARAM_LOAD", "DS_DIRECT_LOAD", "DS_PARAM_LOAD", "S_SENDMSG")
 _DUAL_VCC = ("V_DUAL_CNDMASK_B32",)
 _DUAL_ACCUMULATE = ("V_DUAL_FMAC_F32", "V_DUAL_DOT2ACC_F32_F16", "V_DUAL_DOT2ACC_F32_BF16")
 
@@ -46,6 +48,7 @@ def _scan(text: str) -> tuple[set[str], set[str]]:
     writes: set[str] = set()
     for line in _COMMENT.sub("", text).splitlines():
         for statement in re.split(r";|\bthen\b|\belse\b", line):
+            statement = _GROUP.sub("", statement)
             target = _TARGET.match(statement)
             rest = statement
             if target is not None:
@@ -79,7 +82,7 @@ def implicit_of(family: str, member: Enum) -> Implicit:
         writes_vcc=("VCC" in writes and not named_carry) or (table == "VOPCOp" and not compares_exec),
         reads_exec=vector or bool({"EXEC", "EXECZ", "EXEC_LO"} & reads),
         writes_exec="EXEC" in writes or compares_exec,
-        reads_m0="M0" in reads,
+        reads_m0="M0" in reads or name in _USES_M0 or "_LOAD_LDS_" in name,
         writes_m0="M0" in writes,
         reads_destination="D0" in reads or name.startswith(_KEEPS_DESTINATION),
     )

@@ -95,6 +95,8 @@ def _spec(name: str, field: str, declared: tuple[Any, int, Any], implicit: Impli
 
 
 def _order(spec: OperandSpec) -> tuple[int, str]:
+    if spec.field.startswith("scale_"):
+        return len(_ORDER) + 1, spec.field
     rank = _ORDER.index(spec.field) if spec.field in _ORDER else len(_ORDER)
     return rank, spec.field.removeprefix("v").removeprefix("s") if rank == len(_ORDER) else ""
 
@@ -111,7 +113,22 @@ _LOOP_OPERANDS = (
     OperandSpec("sdst", "FMT_NUM_B32", 32, "OPR_SDST", True, True),
     OperandSpec("simm16", "FMT_NUM_I16", 16, "OPR_LABEL", False, True),
 )
+
+
+def _xf32(registers: int) -> tuple[OperandSpec, ...]:
+    """Operands of the xf32 matrix instructions of CDNA3, whose tables came from CDNA4 where they are gone."""
+    result, source = 32 * registers, 64
+    return (
+        OperandSpec("vdst", "FMT_NUM_F32", result, "OPR_VGPR_OR_ACCVGPR", True, False),
+        OperandSpec("src0", "FMT_NUM_PK2_F32", source, "OPR_SRC_VGPR_OR_ACCVGPR", False, True),
+        OperandSpec("src1", "FMT_NUM_PK2_F32", source, "OPR_SRC_VGPR_OR_ACCVGPR", False, True),
+        OperandSpec("src2", "FMT_NUM_F32", result, "OPR_SRC_VGPR_OR_ACCVGPR_OR_CONST", False, True),
+    )
+
+
 _MISSING_OPERANDS = {
+    "V_MFMA_F32_16X16X8_XF32": _xf32(4),
+    "V_MFMA_F32_32X32X4_XF32": _xf32(16),
     "S_SUBVECTOR_LOOP_BEGIN": _LOOP_OPERANDS,
     "S_SUBVECTOR_LOOP_END": _LOOP_OPERANDS,
     "S_WAITCNT": (OperandSpec("simm16", "FMT_NUM_B16", 16, "OPR_WAITCNT", False, True),),

@@ -25,11 +25,11 @@ _MASK_FMT = "FMT_NUM_M64"
 class Register(NamedTuple):
     """One 32-bit register. ``file`` is "v", "a" (accumulation), "s" or "scc".
 
-    In file "s" the index is the operand encoding, so VCC is 106/107, M0 125 (124 on CDNA), EXEC 126/127.
+    In file "s" the number is the operand encoding, so VCC is 106/107, M0 125 (124 on CDNA), EXEC 126/127.
     """
 
     file: str
-    index: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """Encoding is the inverse of decoding."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 from support.random_code import layouts, leaves, random_instruction
 
 from mockgpu.isa.arch import arch_names, get_arch
-from mockgpu.isa.decode import decode
+from mockgpu.isa.decode import decode, decode_all
 from mockgpu.isa.encode import EncodeError, build, encode
 from mockgpu.isa.opcode import opcodes
 
@@ -44,3 +46,19 @@ def test_build_from_fields():
 def test_build_refuses(encoding, fields, reason):
     with pytest.raises(EncodeError, match=reason):
         build(RDNA3, opcodes("rdna3")["VOP2Op", "V_ADD_F32_E32"], encoding, **fields)
+
+
+VECTORS = sorted((Path(__file__).parents[3] / "shared" / "vectors").glob("*.jsonl"))
+TARGETS = {"rdna3": "gfx1100", "rdna4": "gfx1201", "cdna": "gfx950"}
+
+
+def test_recorded_programs_round_trip():
+    if not VECTORS:
+        pytest.skip("no ../shared/vectors beside the checkout")
+    rows = [json.loads(line) for path in VECTORS for line in path.read_text().splitlines()]
+    for row in rows:
+        name = row.get("gfx") or TARGETS[row["arch"]]
+        if name not in arch_names():
+            continue
+        code = bytes.fromhex(row["code"])
+        assert b"".join(encode(inst) for _, inst in decode_all(get_arch(name), code)) == code, row["id"]
