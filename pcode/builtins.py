@@ -13,6 +13,7 @@ import numpy as np
 
 from mockgpu.pcode import numeric as num
 from mockgpu.pcode import numeric_math as math
+from mockgpu.pcode import numeric_minmax as minmax
 from mockgpu.pcode.ir import Type
 from mockgpu.pcode.numeric import Bits, FloatFormat, Mode
 from mockgpu.pcode.numeric_scaled import fma_ldexp
@@ -93,6 +94,10 @@ _FLOAT: dict[str, Maker] = {
     "fract": _of_format(num.fract),
     "fma": _of_format(num.fma),
     "fma_ldexp": _of_format(fma_ldexp),
+    "min_ieee": _of_format(lambda fmt: minmax.ieee(fmt, False)),
+    "max_ieee": _of_format(lambda fmt: minmax.ieee(fmt, True)),
+    "min_num": _of_format(lambda fmt: minmax.number(fmt, False)),
+    "max_num": _of_format(lambda fmt: minmax.number(fmt, True)),
     "ldexp": _ldexp,
     "sqrt": _of_format(num.sqrt),
     "rcp": _of_format(num.rcp),
@@ -275,7 +280,8 @@ _MAKERS: dict[str, Maker] = {**_FLOAT, **_INTEGER, **_NARROW, **_ROUNDED}
 #: Functions that flush denormal operands themselves, as MODE says.
 FLUSHES = frozenset(
     {"floor", "ceil", "trunc", "rndne", "fract", "fma", "ldexp", "sqrt", "rcp", "rsq"}
-    | {"mantissa", "frexp_exp", "fma_ldexp", "log2", "exp2", "sin", "cos", "sin2pi", "cos2pi"}
+    | {"mantissa", "frexp_exp", "fma_ldexp", "min_ieee", "max_ieee", "min_num", "max_num"}
+    | {"log2", "exp2", "sin", "cos", "sin2pi", "cos2pi"}
 )
 #: Functions that look at the bits of their operand and see denormals whatever MODE says.
 RAW = frozenset(("isDENORM", "isNAN", "isSignalNAN", "isQuietNAN", "sign"))

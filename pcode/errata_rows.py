@@ -699,6 +699,36 @@ _LANES = (
 
 _EQUIVALENT = (
     Erratum(
+        "min-max-ieee",
+        ("rdna3",),
+        rf"[VS]_(?P<f>MIN|MAX)_(?P<t>F16|F32|F64){_E}",
+        "equivalent",
+        "spells out NANs and signed zeros",
+        "one function",
+        "test_errata compares the two",
+        text="D0.{t} = {f}_ieee(S0.{t}, S1.{t})",
+    ),
+    Erratum(
+        "min-max-num",
+        ("rdna4",),
+        rf"[VS]_(DUAL_)?(?P<f>MIN|MAX)_NUM_(?P<t>F16|F32|F64){_E}",
+        "equivalent",
+        "spells out NANs and signed zeros",
+        "one function",
+        "test_errata compares the two",
+        text="D0.{t} = {f}_num(S0.{t}, S1.{t})",
+    ),
+    Erratum(
+        "ceil-floor",
+        ALL,
+        rf"[VS]_(?P<f>CEIL|FLOOR)_(?P<t>F16|F32|F64){_E}",
+        "equivalent",
+        "truncates, then adds one with the same sign",
+        "one function",
+        "test_errata compares the two",
+        text="D0.{t} = {f}(S0.{t})",
+    ),
+    Erratum(
         "perm",
         ALL,
         rf"V_PERM_B32{_E}",
