@@ -78,8 +78,9 @@ def connect() -> None:
 
 def watch_amd(ops_amd: ModuleType) -> None:
     """After ops_amd: name the code of kernels for reports, and take part in the handling of faults."""
-    from mockgpu import recovery  # loads the drivers
+    from mockgpu import finalizers, recovery  # loads the drivers
 
+    finalizers.put_off_frees(ops_amd.AMDAllocator)
     recovery.register_code(ops_amd.AMDProgram)
     recovery.report_faults(ops_amd.KFDIface)
 

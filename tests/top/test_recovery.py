@@ -1,5 +1,6 @@
 """Wrong kernels: what tinygrad raises, and that the process goes on to run others."""
 
+import gc
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from tinygrad.runtime.support.compiler_llvm import AMDLLVMCompiler
 from tinygrad.runtime.support.hcq import HCQBuffer
 
 from mockgpu.drivers import kfd
+from mockgpu.machine.device import Device as MachineDevice
+from mockgpu.machine.launch import Launch
 
 NOWHERE = 0x7F00DEAD0000
 SOURCE = """
@@ -45,14 +48,15 @@ def dev() -> Any:
 
 
 @pytest.fixture
-def launch(dev: Any) -> Callable[..., None]:
+def launch(dev: Any) -> Callable[..., Any]:
     """``launch(name, body, out, source, wait=True)``: compile and run one workgroup of 32 lanes."""
     signature = (("out", 0, dtypes.int32, (64,)), ("in", 1, dtypes.int32, (64,)))
 
-    def run(name: str, body: str, out: HCQBuffer, source: HCQBuffer, wait: bool = True) -> None:
+    def run(name: str, body: str, out: HCQBuffer, source: HCQBuffer, wait: bool = True) -> Any:
         library = AMDLLVMCompiler(dev.arch).compile(SOURCE.format(name=name, body=body))
         program = dev.runtime(TinyELF(library, name, Target("AMD"), signature))
         program(out, source, global_size=(1, 1, 1), local_size=(32, 1, 1), wait=wait)
+        return program
 
     return run
 
@@ -165,6 +169,47 @@ def test_a_packet_that_does_not_exist(dev: Any) -> None:
         RuntimeError, match=r"HW fault: .*\nAMD:0 PM4 queue 0: .*0x77.* at ring dword 0x.*c0017700 11111111 22222222"
     ):
         dev.synchronize()
+    the_process_goes_on(dev)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_program_that_is_collected_while_another_runs_disturbs_nothing(
+    dev: Any, launch: Any, good: HCQBuffer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalizer frees the program's memory, and waits for the device before; it can run inside of a submission."""
+
+    class Cycle:
+        def __init__(self, program: Any) -> None:
+            self.program, self.itself = program, self
+
+    execute = MachineDevice.launch
+
+    def collect_and_execute(self: MachineDevice, launch: Launch) -> None:
+        gc.collect()
+        execute(self, launch)
+
+    total = Tensor([1, 2, 3]).realize() + 1
+    monkeypatch.setattr(MachineDevice, "launch", collect_and_execute)
+    gc.disable()
+    try:
+        Cycle(launch("is_collected", COPY, good, good))
+        start = time.monotonic()
+        assert total.tolist() == [2, 3, 4]
+    finally:
+        gc.enable()
+    assert time.monotonic() - start < 20
+    the_process_goes_on(dev)
+
+
+def test_memory_whose_free_was_put_off_is_there_when_it_is_needed(dev: Any) -> None:
+    size = 1 << 33  # a third of the board's memory
+    never = dev.new_signal(value=0)
+    for _ in range(6):
+        buffer = dev.allocator.alloc(size, BufferSpec(nolru=True))
+        dev.hw_compute_queue_t().wait(never, 1).signal(dev.timeline_signal, dev.next_timeline()).submit(dev)
+        dev.allocator.free(buffer, size, BufferSpec(nolru=True))  # the device is busy
+        never.value = 1
+        never = dev.new_signal(value=0)
     the_process_goes_on(dev)
 
 
