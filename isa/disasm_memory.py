@@ -7,6 +7,7 @@ from mockgpu.isa.disasm_image import image_text
 from mockgpu.isa.disasm_operands import operand_text, register_range, scalar_text
 from mockgpu.isa.disasm_scalar import small_or_hex
 from mockgpu.isa.operands import Operand, returns_old_value
+from mockgpu.isa.registers import Kind
 
 _CACHE_BITS = {"rdna3": ("glc", "slc", "dlc"), "cdna": ("sc0", "nt", "sc1")}
 SIGNED_OFFSETS = frozenset({"GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"})
@@ -184,7 +185,7 @@ def _segment(inst: Decoded, lanes: int) -> str:
     texts += _texts(inst, lanes, "data", "vsrc")
     if form not in ("FLAT", "VFLAT") and inst.opcode.operand("saddr") is not None:
         saddr = views["saddr"]
-        texts.append("off" if saddr.kind == "null" else operand_text(inst.arch, saddr, lanes))
+        texts.append("off" if saddr.kind is Kind.NULL else operand_text(inst.arch, saddr, lanes))
     return _join(inst.mnemonic, texts, _offset_text(inst) + cache_text(inst))
 
 
@@ -253,7 +254,7 @@ def _buffer(inst: Decoded, lanes: int) -> str:
     if "vdata" in views:
         extra = fields.get("tfe", 0)
         data = views["vdata"]
-        letter = "a" if data.kind == "agpr" else "v"
+        letter = "a" if data.kind is Kind.AGPR else "v"
         texts.append(register_range(letter, data.index, data.regs + extra))
     if "vaddr" in fields and inst.opcode.operands:
         texts += _texts(inst, lanes, "vaddr") or ["off"]
