@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support.pcode_machine import Machine, execute, run
+from support.one_wave import Machine, execute, run
 
 from mockgpu.pcode import ir, walk
 from mockgpu.pcode.lower import NoSemanticsError, lower, lower_text
