@@ -846,6 +846,33 @@ _EQUIVALENT = (
         "test_errata compares the two",
         text="D0.i32 = count_ones(S0.u64);\nSCC = D0.i32 != 0",
     ),
+    Erratum(
+        "mad-u64-u32",
+        ALL,
+        r"V_MAD_(CO_)?U64_U32",
+        "equivalent",
+        "adds in 65 bits",
+        "adds in 64 bits; the sum is below an addend when it has carried out",
+        "test_errata compares the two",
+        text="product = 64'U(S0.u32) * 64'U(S1.u32);\n"
+        "sum = product + S2.u64;\n"
+        "D0.u64 = sum;\n"
+        "D1.u1 = sum < product",
+    ),
+    Erratum(
+        "mad-i64-i32",
+        ALL,
+        r"V_MAD_(CO_)?I64_I32",
+        "equivalent",
+        "adds in 65 bits",
+        "adds in 64 bits; bit 64 is the sign of the exact sum: that of both addends, or of the sum where they differ",
+        "test_errata compares the two",
+        text="product = 64'I(S0.i32) * 64'I(S1.i32);\n"
+        "sum = product + S2.i64;\n"
+        "D0.i64 = sum;\n"
+        "carry = (product & S2.i64) | ((product | S2.i64) & sum);\n"
+        "D1.u1 = carry[63]",
+    ),
 )
 
 #: All rows, in the order in which they apply.
