@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from mockgpu.pcode.numeric_float import Op2
-from mockgpu.pcode.numeric_format import Bits, FloatFormat, float_mode, flush, is_nan, is_signaling
+from mockgpu.pcode.numeric_format import F16, Bits, FloatFormat, float_mode, flush, is_nan, is_signaling
 from mockgpu.pcode.numeric_mode import Mode
-
-_SIGNED: dict[int, Any] = {16: np.int16, 32: np.int32, 64: np.int64}
 
 
 @functools.cache
@@ -42,19 +40,38 @@ def number(fmt: FloatFormat, largest: bool) -> Op2:
 
 
 def _choice(fmt: FloatFormat, largest: bool, of_nans: Any) -> Op2:
+    """MODE's flush is left to the result: it commutes with choosing."""
+    choose = _by_order if fmt is F16 else _native
+
     def run(mode: Mode, a: Bits, b: Bits) -> Bits:
-        if float_mode(fmt, mode).flush_in:
-            a, b = flush(fmt, a), flush(fmt, b)
-        first = _order(fmt, a) > _order(fmt, b) if largest else _order(fmt, a) < _order(fmt, b)
-        out = np.where(first, a, b)
-        if np.count_nonzero(is_nan(fmt, a)) or np.count_nonzero(is_nan(fmt, b)):
-            return of_nans(mode, a, b, out)  # type: ignore[no-any-return]
-        return out
+        out, nans = choose(fmt, largest, a, b)
+        if nans:
+            out = of_nans(mode, a, b, out)
+        return flush(fmt, out) if float_mode(fmt, mode).flush_in else out
 
     return run
 
 
+def _native(fmt: FloatFormat, largest: bool, a: Bits, b: Bits) -> tuple[Bits, bool]:
+    """numpy's choice, which is right but for zeros of different signs; also whether there is a NAN."""
+    step = np.maximum if largest else np.minimum
+    value = step(a.view(fmt.native), b.view(fmt.native))
+    out = value.view(fmt.word)
+    either = a | b
+    zeros = either == fmt.word(fmt.sign)
+    if np.count_nonzero(zeros):
+        out = np.where(zeros, a & b if largest else either, out)
+    return out, bool(np.count_nonzero(np.isnan(value)))
+
+
+def _by_order(fmt: FloatFormat, largest: bool, a: Bits, b: Bits) -> tuple[Bits, bool]:
+    """By integers in the order of the numbers; also whether there is a NAN."""
+    first = _order(fmt, a) > _order(fmt, b) if largest else _order(fmt, a) < _order(fmt, b)
+    nans = np.count_nonzero(is_nan(fmt, a)) or np.count_nonzero(is_nan(fmt, b))
+    return np.where(first, a, b), bool(nans)
+
+
 def _order(fmt: FloatFormat, x: Bits) -> Any:
-    """Integers in the order of the numbers: the magnitude's bits flipped below zero."""
-    signed = x.view(_SIGNED[fmt.bits])
+    """The magnitude's bits flipped below zero."""
+    signed = x.view(np.int16)
     return signed ^ ((signed >> (fmt.bits - 1)) & fmt.magnitude)

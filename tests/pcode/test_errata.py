@@ -80,7 +80,9 @@ def interesting(rng: random.Random) -> int:
     return low | high << 32
 
 
-@pytest.mark.parametrize("mode", [KEEP, Mode(denorm_f32=Denorm.KEEP, ieee=False)], ids=["ieee", "plain"])
+@pytest.mark.parametrize(
+    "mode", [KEEP, Mode(denorm_f32=Denorm.KEEP, ieee=False), Mode()], ids=["ieee", "plain", "flush"]
+)
 @pytest.mark.parametrize("row", _EQUIVALENT, ids=lambda row: row.id)
 def test_equivalent_texts_compute_the_same(row: Erratum, mode: Mode) -> None:
     rng = random.Random(row.id)
