@@ -45,8 +45,10 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dev", ["AMD", "CPU", "CPU;AMD"])
+@pytest.mark.parametrize(
+    ("layout", "dev"),
+    [*((layout, "AMD") for layout in LAYOUTS), ("a checkout of tinygrad", "CPU"), ("a package test", "CPU;AMD")],
+)
 def test_ours_is_found_and_theirs_stays_importable(run: Run, tmp_path: Path, layout: str, dev: str) -> None:
     make, use = LAYOUTS[layout]
     project = tmp_path / "project"
