@@ -16,7 +16,7 @@ from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import numeric
 from mockgpu.pcode.numeric import FloatFormat, Mode
 
-Result: TypeAlias = Callable[[Mode, Array], Array]
+Result: TypeAlias = Callable[[Mode, bool, Array], Array]  # MODE, its IEEE bit, the result
 
 _FORMATS: dict[str, FloatFormat] = {
     "FMT_NUM_F16": numeric.F16,
@@ -90,24 +90,31 @@ def mixed(read: Reader, operand: Operand) -> Reader:
 
 
 def result_modifier(fmt: str, omod: int, clamp: bool) -> Result | None:
-    """omod and clamp of a float result, or None when there is nothing to do."""
+    """omod and clamp of a float result, or None when there is nothing to do.
+
+    omod does nothing while MODE enables IEEE or denormal results of the type; where it works, minus zero becomes zero.
+    """
     number = float_format(fmt)
     if number is None or not (omod or clamp):
         return None
     chosen = number
 
-    def modify(mode: Mode, value: Array) -> Array:
+    def modify(mode: Mode, ieee: bool, value: Array) -> Array:
         with np.errstate(all="ignore"):
-            if omod:
-                value = numeric.omod(mode, chosen, value, omod)
+            if omod and not ieee and numeric.float_mode(chosen, mode).flush_out:
+                value = _positive_zero(chosen, numeric.omod(mode, chosen, value, omod))
             return numeric.clamp(mode, chosen, value) if clamp else value
 
     if "_PK2_" not in fmt:
         return modify
-    return lambda mode, value: _halves(modify, mode, value)
+    return lambda mode, ieee, value: _halves(lambda part: modify(mode, ieee, part), value)
 
 
-def _halves(modify: Result, mode: Mode, value: Array) -> Array:
-    low = modify(mode, value.astype(np.uint16))
-    high = modify(mode, (value >> np.uint32(16)).astype(np.uint16))
+def _positive_zero(fmt: FloatFormat, value: Array) -> Array:
+    return np.where(value == fmt.word(fmt.sign), fmt.word(0), value)
+
+
+def _halves(modify: Callable[[Array], Array], value: Array) -> Array:
+    low = modify(value.astype(np.uint16))
+    high = modify((value >> np.uint32(16)).astype(np.uint16))
     return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)

@@ -138,7 +138,9 @@ class VectorContext(Context):
             self.writes["D0"] = plain
         else:
             change = modify
-            self.writes["D0"] = lambda g, v, bits, m: plain(g, change(self.mode, as_bits(v, bits)), bits, m)
+            self.writes["D0"] = lambda g, v, bits, m: plain(
+                g, change(self.mode, bool(g.mode >> 9 & 1), as_bits(v, bits)), bits, m
+            )
         self._bind_old_result(reg, high)
         for k in range(operand.bits // 32):
             self.reads[f"D0.{k}"] = _resized(vector_reader(reg + k, 32))

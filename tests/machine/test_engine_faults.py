@@ -94,7 +94,7 @@ def test_running_off_the_end_of_a_mapping() -> None:
 
 def test_an_endless_loop_times_out_and_names_the_place() -> None:
     started = time.monotonic()
-    with pytest.raises(KernelTimeout, match="no wave has ended for 0.3 s") as info:
+    with pytest.raises(KernelTimeout, match=r"no wave has ended for 0\.3 s") as info:
         run("again:\n s_add_u32 s5, s5, 1\n s_branch again", timeout=0.3)
     assert time.monotonic() - started < 5
     assert info.value.where.pc is not None

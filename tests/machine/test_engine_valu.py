@@ -57,7 +57,10 @@ def test_source_and_result_modifiers() -> None:
       v_mul_f32 v2, -|v4|, v3 mul:2
     """
     ieee_off = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0\n"
+    denormals = "s_denorm_mode 0xf\n"
     assert one(ieee_off + body) == hex(int(np.float32(-24).view(np.uint32)))
+    assert one(body) == one(ieee_off + denormals + body) == hex(int(np.float32(-12).view(np.uint32)))
+    assert one(ieee_off + "v_mul_f32 v2, 0, -1.0 mul:4") == "0x0"
 
 
 def test_clamp_of_floats_gives_positive_zero_for_nan_and_minus_zero() -> None:
