@@ -9,8 +9,8 @@ import struct
 import pytest
 from support.one_wave import Machine, execute, run
 
-from mockgpu.pcode.errata import Erratum, corrected_text, errata_for
-from mockgpu.pcode.errata_rows import ENGINE_PART, ERRATA
+from mockgpu.pcode.errata import ENGINE_PART, ERRATA, corrected_text, errata_for
+from mockgpu.pcode.erratum import Erratum
 from mockgpu.pcode.lower import lower, lower_text
 from mockgpu.pcode.numeric_mode import Denorm, Mode
 from mockgpu.pcode.text import FAMILIES, pcode_texts
