@@ -7,14 +7,13 @@ hold them keep 64 bits, and what is assigned to the destination is limited.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine import modifiers
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.semantics import assignments, place
+from mockgpu.machine.semantics import assignments, place, rewrite
 from mockgpu.pcode import ir
 
 _ARITHMETIC = frozenset({"add", "sub", "mul"})
@@ -36,18 +35,6 @@ def saturating(instruction: Instruction, program: ir.Program) -> ir.Program:
 
 def _is_integer(type: ir.Type) -> bool:
     return type.kind in ("u", "i") and 16 <= type.bits <= 64
-
-
-def rewrite(root: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with ``change`` applied to every node from the top; a changed node is not entered."""
-    if isinstance(root, tuple):
-        return tuple(rewrite(item, change) for item in root)
-    if not is_dataclass(root) or isinstance(root, ir.Type):
-        return root
-    changed = change(root)
-    if changed is not root:
-        return changed
-    return replace(root, **{f.name: rewrite(getattr(root, f.name), change) for f in fields(root)})
 
 
 class _Saturation:

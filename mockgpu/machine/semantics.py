@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from mockgpu.isa.errors import NoSemanticsError
@@ -58,3 +58,32 @@ def writes_more_than_once(program: ir.Program) -> bool:
     """Whether registers may be written before the last read: then what was read must not be a view of registers."""
     targets = [place(a.target) for a in assignments(program)]
     return sum(not isinstance(t, ir.Local | ir.Element | ir.Mem) for t in targets) > 1
+
+
+def rewrite(root: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with ``change`` applied to every node from the top; a changed node is not entered."""
+    if isinstance(root, tuple):
+        return tuple(rewrite(item, change) for item in root)
+    if not is_dataclass(root) or isinstance(root, ir.Type):
+        return root
+    changed = change(root)
+    if changed is not root:
+        return changed
+    return replace(root, **{f.name: rewrite(getattr(root, f.name), change) for f in fields(root)})
+
+
+def halves_apart(program: ir.Program) -> ir.Program:
+    """Writes of one 16-bit half of the destination (``D0[31:16].f16``) as operands ``D0.lo`` and ``D0.hi``."""
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, ir.Assign) or not isinstance(node.target, ir.Bits):
+            return node
+        base, lo = node.target.base, node.target.lo
+        if not (isinstance(base, ir.Operand) and base.name == "D0" and base.type.bits == 32):
+            return node
+        if node.target.type.bits != 16 or not isinstance(lo, ir.Const):
+            return node
+        name = {0: "D0.lo", 16: "D0.hi"}[lo.value]
+        return replace(node, target=ir.Operand(node.target.type, name))
+
+    return replace(program, body=rewrite(program.body, change))

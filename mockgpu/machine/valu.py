@@ -29,7 +29,7 @@ from mockgpu.machine.operands import (
     vector_writer,
 )
 from mockgpu.machine.saturate import saturating
-from mockgpu.machine.semantics import evaluator_of, opcode_program, writes_more_than_once
+from mockgpu.machine.semantics import evaluator_of, halves_apart, opcode_program, writes_more_than_once
 from mockgpu.machine.waves import VCC, Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator
@@ -133,18 +133,25 @@ class VectorContext(Context):
             return
         reg, high = register_row(operand), int(operand.hi)
         modify = modifiers.result_modifier(operand.fmt, self.instruction.omod, self.instruction.clamp)
-        plain = self._register_writer(reg, high)
-        if modify is None:
-            self.writes["D0"] = plain
-        else:
-            change = modify
-            self.writes["D0"] = lambda g, v, bits, m: plain(
-                g, change(self.mode, bool(g.mode >> 9 & 1), as_bits(v, bits)), bits, m
-            )
+        self.writes["D0"] = self._result_writer(self._register_writer(reg, high), modify)
+        single = operand.fmt.replace("_PK2_", "_")
+        half_modifier = modifiers.result_modifier(single, self.instruction.omod, self.instruction.clamp)
+        for name, half in (("D0.lo", 0), ("D0.hi", 1)):
+            self.writes[name] = self._result_writer(self._register_writer(reg, half), half_modifier)
         self._bind_old_result(reg, high)
         for k in range(operand.bits // 32):
             self.reads[f"D0.{k}"] = _resized(vector_reader(reg + k, 32))
             self.writes[f"D0.{k}"] = self._register_writer(reg + k, 0)
+
+    def _result_writer(self, plain: BitsWriter, modify: modifiers.Result | None) -> BitsWriter:
+        if modify is None:
+            return plain
+        change = modify
+
+        def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
+            plain(g, change(self.mode, bool(g.mode >> 9 & 1), as_bits(value, bits)), bits, mask)
+
+        return write
 
     def _bind_old_result(self, reg: int, high: int) -> None:
         def read(g: Group, bits: int) -> Array:
@@ -201,7 +208,7 @@ def build(instruction: Instruction, wave_size: int) -> Step:
 
 def prepare(instruction: Instruction, wave_size: int) -> tuple[VectorContext, Evaluator]:
     """The context and evaluator of a vector ALU instruction."""
-    program = opcode_program(instruction.opcode)
+    program = halves_apart(opcode_program(instruction.opcode))
     if instruction.clamp:
         program = saturating(instruction, program)
     ctx = VectorContext(instruction, wave_size, program)

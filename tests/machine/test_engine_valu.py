@@ -268,6 +268,12 @@ def test_mixed_precision_takes_halves_and_negates() -> None:
     assert one(body) == hex(int(np.float32(-3).view(np.uint32)))
 
 
+def test_clamp_of_one_half_keeps_the_other() -> None:
+    body = "v_mov_b32 v2, 0xdeadbeef\n v_mov_b32 v3, 4.0\n v_fma_mix{}_f16 v2, v3, v3, v3 clamp"
+    assert one(body.format("lo")) == "0xdead3c00"
+    assert one(body.format("hi")) == "0x3c00beef"
+
+
 def test_matrix_product() -> None:
     """D = A B + C with A = lane row number in every column, B all ones, C = 1: row i gives 16 i + 1."""
     body = "\n".join(
