@@ -116,7 +116,9 @@ def _delay(parts: Sequence[Node]) -> int:
     value = 0
     for call in _calls(parts):
         if call.name not in _DELAY_FIELDS:
-            raise AsmError(f"unknown field {call.name!r}; good names are {', '.join(_DELAY_FIELDS)}", column=call.column)
+            raise AsmError(
+                f"unknown field {call.name!r}; good names are {', '.join(_DELAY_FIELDS)}", column=call.column
+            )
         shift, names = _DELAY_FIELDS[call.name]
         value |= names.index(_name(call.arguments[0], names)) << shift
     return value

@@ -124,15 +124,14 @@ def _binary(node: Binary, scope: Scope) -> Constant:
     left = _integer(evaluate(node.left, scope), node.left)
     right = _integer(evaluate(node.right, scope), node.right)
     a, b = int(left.value), int(right.value)
-    symbolic = left.symbolic != right.symbolic if node.operator == "-" else left.symbolic or right.symbolic
+    symbolic = left.symbolic or right.symbolic
     if node.operator == "/":
         if not b:
             raise AsmError("division by zero", column=node.right.column)
         return Constant(int(a / b) if abs(a) < 1 << 52 else a // b, symbolic)
     if node.operator in ("<<", ">>") and not 0 <= b < _MAX_SHIFT:
         raise AsmError(f"shift by {b}", column=node.right.column)
-    # The difference of two labels is a plain number, but its size may still change while labels are pending.
-    return Constant(_OPERATORS[node.operator](a, b), symbolic or (left.symbolic and right.symbolic))
+    return Constant(_OPERATORS[node.operator](a, b), symbolic)
 
 
 def integer(node: Node, scope: Scope, low: int, high: int, what: str) -> int:
@@ -265,7 +264,9 @@ def _constant_of(node: Node, scope: Scope) -> Constant:
         return evaluate(node, scope)
     except AsmError as error:
         if isinstance(node, Symbol):
-            raise AsmError(error.reason.replace("unknown name", "unknown register or name"), column=node.column) from None
+            raise AsmError(
+                error.reason.replace("unknown name", "unknown register or name"), column=node.column
+            ) from None
         raise
 
 
@@ -317,7 +318,9 @@ def _float_code(value: float, bits: int, fmt: str) -> tuple[int, int | None]:
         return inline, None
     if width == 64:
         if pattern & _DWORD:
-            raise ValueError(f"{value} needs more than the upper 32 bits of a 64-bit float, which is all a literal holds")
+            raise ValueError(
+                f"{value} needs more than the upper 32 bits of a 64-bit float, which is all a literal holds"
+            )
         return LITERAL, pattern >> 32
     return LITERAL, pattern
 

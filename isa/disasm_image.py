@@ -59,8 +59,13 @@ def image_text(inst: Decoded, cache: str) -> str:
     return f"{inst.mnemonic} {', '.join(texts)}{rest}"
 
 
+def has_sampler(mnemonic: str) -> bool:
+    """Whether an image instruction filters, and so names a sampler."""
+    return any(word in mnemonic for word in ("sample", "gather4", "get_lod"))
+
+
 def _sampler(inst: Decoded) -> int | None:
-    if "sample" not in inst.mnemonic and "gather4" not in inst.mnemonic and "get_lod" not in inst.mnemonic:
+    if not has_sampler(inst.mnemonic):
         return None
     return inst.fields["samp"] if "samp" in inst.fields else inst.fields["ssamp"] << 2
 

@@ -14,7 +14,7 @@ SIGNED_OFFSETS = frozenset({"GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"}
 _SEGMENTS = frozenset({"FLAT", "GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH"})
 _IMAGES = frozenset({"MIMG", "VIMAGE", "VSAMPLE"})
 TWO_OFFSETS = ("2addr", "read2", "write2", "wrxchg2")
-_CHANNELS = "xyzw"
+CHANNELS = "xyzw"
 EXPORT_TARGETS = {
     **{n: f"mrt{n}" for n in range(8)},
     8: "mrtz",
@@ -87,12 +87,12 @@ def _temporal_text(inst: Decoded) -> str:
     hint, scope = inst.fields.get("th", 0), inst.fields.get("scope", 0)
     text = ""
     if hint:
-        text = f" th:{_hint_name(inst.mnemonic, hint, scope)}"
+        text = f" th:{hint_name(inst.mnemonic, hint, scope)}"
     text += f" scope:{SCOPES[scope]}" if scope else ""
     return text + (" nv" if inst.fields.get("nv", 0) else "")
 
 
-def _hint_name(mnemonic: str, hint: int, scope: int) -> str:
+def hint_name(mnemonic: str, hint: int, scope: int) -> str:
     kind, table = "LOAD", LOAD_HINTS
     if "atomic" in mnemonic:
         kind, table = "ATOMIC", ATOMIC_HINTS
@@ -314,7 +314,7 @@ def _parameter(inst: Decoded) -> str:
     fields = inst.fields
     texts = [f"v{fields['vdst']}"]
     if "param" in inst.mnemonic:
-        texts.append(f"attr{fields['attr']}.{_CHANNELS[fields['attr_chan']]}")
+        texts.append(f"attr{fields['attr']}.{CHANNELS[fields['attr_chan']]}")
     if "wait_vdst" in fields:
         return _join(inst.mnemonic, texts, f" wait_vdst:{fields['wait_vdst']}")
     waits = f" wait_va_vdst:{fields['wait_va_vdst']} wait_vm_vsrc:{fields['wait_vm_vsrc']}"
