@@ -234,7 +234,7 @@ class _Job:
 
     def floats(self, a: Words, b: Words, c: Words, index: Words | None, scales: tuple[Words, Words] | None) -> Bits:
         """Elements of D, (waves, blocks, rows, columns)."""
-        op, rule = self.op, _rule(self.op)
+        op, rule = self.op, rule_of(self.op)
         fnuz = op.target.fnuz
         a_format, b_format = float_format(self.a_type, fnuz), float_format(self.b_type, fnuz)
         cd_format = float_format(op.cd, fnuz)
@@ -318,7 +318,8 @@ def _places(op: MatrixOp, wave_size: int, a_type: str, b_type: str, which: str) 
     return chosen.places()
 
 
-def _rule(op: MatrixOp) -> Rule:
+def rule_of(op: MatrixOp) -> Rule:
+    """How the sums over K of a float matrix instruction are formed."""
     kind = "fp8" if op.f8f6f4 else op.a
     if op.name.endswith("_1K"):
         kind += "_1k"

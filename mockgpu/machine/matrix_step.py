@@ -1,6 +1,7 @@
 """Matrix instructions on waves: reads whole registers, runs :mod:`mockgpu.machine.matrix`, writes the result.
 
-EXEC has no say (ISA manuals, matrix chapters): every lane takes part.
+EXEC has no say: every lane takes part.
+Source: the matrix chapters of the RDNA3, RDNA4, CDNA3 and CDNA4 manuals.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -10,6 +12,20 @@ from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.opcode import Opcode
 from mockgpu.pcode import ir, lower
 from mockgpu.pcode.oracle import Evaluator, compile_program
+
+#: Programs that builders asked for, while somebody watches.
+_asked: ContextVar[list[ir.Program] | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def watching_programs() -> Iterator[list[ir.Program]]:
+    """The list grows by every program that is asked for inside the block."""
+    asked: list[ir.Program] = []
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
 
 
 def evaluator_of(program: ir.Program) -> Evaluator:
@@ -25,9 +41,13 @@ def opcode_program(opcode: Opcode) -> ir.Program:
 def named_program(family: str, table: str, name: str) -> ir.Program:
     """The program of an opcode by table and name. Raises NoSemanticsError."""
     try:
-        return lower.lower(family, table, name)
+        program = lower.lower(family, table, name)
     except lower.NoSemanticsError as e:
         raise NoSemanticsError(name.lower(), e.reason, family) from None
+    asked = _asked.get()
+    if asked is not None:
+        asked.append(program)
+    return program
 
 
 def nodes(root: Any) -> Iterator[Any]:
