@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.decode import decode
-from mockgpu.isa.errors import DecodeError, NoSemanticsError
+from mockgpu.isa.errors import DecodeError, MockGPUError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.errors import GuestFault, IllegalInstruction, PageFault
 from mockgpu.machine.execute import Step, build_step
@@ -124,7 +124,7 @@ class Code:
         if step is None:
             try:
                 step = build_step(instruction, self.wave_size)
-            except (NoSemanticsError, IllegalInstruction) as e:
+            except (MockGPUError, LookupError) as e:
                 reason = e.message if isinstance(e, IllegalInstruction) else str(e)
                 step = _raising(lambda: IllegalInstruction(f"illegal instruction: {reason}"))
             step.instruction = instruction

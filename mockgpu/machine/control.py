@@ -27,7 +27,7 @@ s_wait_loadcnt_dscnt s_wait_storecnt_dscnt s_wait_alu s_delay_alu s_nop s_sleep 
 """
 _HINTS = """
 s_setprio s_clause s_icache_inv s_inst_prefetch s_set_inst_prefetch_distance s_ttracedata s_ttracedata_imm
-s_incperflevel s_decperflevel s_code_end s_version s_singleuse_vdst
+s_incperflevel s_decperflevel s_wakeup s_code_end s_version s_singleuse_vdst
 """
 NOTHING = frozenset(f"{_WAITS} {_HINTS}".split())
 

@@ -81,13 +81,17 @@ def _address(instruction: Instruction) -> Reader:
     if instruction.format in _SCRATCH_FORMATS:
         return _scratch_address(vector, scalar, offset, null)
     step = np.uint64(offset & (1 << 64) - 1)
-    if vector is None:
-        raise IllegalInstruction(f"{instruction.mnemonic}: no address")
+    base = scalar_reader(scalar.code, 64, null) if scalar is not None else None
+    if vector is None:  # the lane number is added by the program
+        if base is None:
+            raise IllegalInstruction(f"{instruction.mnemonic}: no address")
+        only = base
+        return lambda g: only(g) + step
     reg = vector.index
-    if scalar is None:
+    if base is None:
         return lambda g: g.vector64(reg) + step
-    base = scalar_reader(scalar.code, 64, null)
-    return lambda g: base(g) + g.vector(reg).astype(np.uint64) + step
+    start = base
+    return lambda g: start(g) + g.vector(reg).astype(np.uint64) + step
 
 
 def _scratch_address(vector: Operand | None, scalar: Operand | None, offset: int, null: int | None) -> Reader:

@@ -13,9 +13,10 @@ from collections import Counter
 
 import numpy as np
 
+from mockgpu.isa.errors import MockGPUError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.code import Block, Code
-from mockgpu.machine.errors import Deadlock, GuestFault, KernelTimeout, Where
+from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, KernelTimeout, Where
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.observer import Observer
 from mockgpu.machine.waves import BARRIER, ENDED, RUNNING, Array, Batch, Group, Index
@@ -143,6 +144,11 @@ class Scheduler:
             self._locate(fault, group, group.pc)
             self._report(fault)
             raise
+        except MockGPUError as e:  # semantics that cannot be evaluated
+            fault = IllegalInstruction(f"illegal instruction: {e}")
+            self._locate(fault, group, group.pc)
+            self._report(fault)
+            raise fault from e
         self._count(block, len(steps), group.n)
         if not group.moved:
             self.batch.pc[group.index] = end

@@ -61,6 +61,8 @@ class VectorContext(Context):
             name = names.get(operand.field)
             if name is None or not operand.is_src:
                 continue
+            if operand.optype.startswith("OPR_SSRC") and operand.kind in VECTORS:
+                raise LookupError(f"{operand.field} must be a scalar")
             if operand.is_mask:
                 self.mask_readers["VCC"] = self._mask(operand)
             else:

@@ -1,0 +1,72 @@
+"""Every opcode of RDNA3 executes on random registers, or is on the list of those without semantics."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from support.random_code import layouts, leaves, random_instruction
+
+from mockgpu.isa.arch import get_arch
+from mockgpu.isa.decode import Leaf, decode
+from mockgpu.isa.errors import NoSemanticsError
+from mockgpu.machine.errors import GuestFault
+from mockgpu.machine.execute import Step, build_step
+from mockgpu.machine.memory import Memory
+from mockgpu.machine.waves import EXEC, Batch, Group
+
+ARCH = get_arch("gfx1100")
+#: No semantics: graphics, typed buffers, global data share, LDS-DMA, counters and modes of other use.
+WITHOUT = re.compile(
+    r"(EXP|MIMG|LDSDIR|MTBUF)\..*|.*_FORMAT_.*|DS_GWS_.*|DS_ORDERED_COUNT|.*_LDS_.*|DS_(CONSUME|APPEND|BVH_.*|.*_GS_REG_RTN)"
+    r"|S_ATC_PROBE.*|S_SUBVECTOR_.*|S_SETKILL|S_ENDPGM_ORDERED_PS_DONE|S_SENDMSGHALT|.*FLAT_ATOMIC_CSUB_U32|IMAGE_.*|LDS_.*"
+    r"|FLAT\.GLOBAL_(LOAD|STORE)_ADDTID_B32"
+)
+#: Execution may end in a fault: traps, messages, hardware registers that do not exist.
+MAY_FAULT = re.compile(
+    r"S_(RFE_B64|SENDMSG.*|GETREG_B32|SETREG.*|SETHALT|TRAP)|V_(PERMLANE|READLANE|WRITELANE|SWAP|MOVREL).*"
+)
+
+
+def batch() -> Batch:
+    made = Batch(ARCH, 3, 32, 256, [(0, 0, 0)], 1024)
+    state = np.random.RandomState(5)
+    made.vgpr[:] = state.randint(0, 1 << 32, made.vgpr.shape, np.uint64)
+    made.sgpr[:106] = state.randint(0, 1 << 32, (106, 3), np.uint64)
+    return made
+
+
+def problem(leaf: Leaf, index: int) -> str | None:
+    """Run each layout of an opcode once; what went wrong that should not have."""
+    short = leaf.opcode.name if leaf.opcode else "PAIR"
+    name = f"{leaf.base.name}.{short}"
+    without = bool(WITHOUT.fullmatch(name) or WITHOUT.fullmatch(short))
+    for layout in layouts(leaf, ARCH):
+        raw = random_instruction(random.Random(index), ARCH, leaf, layout, False)
+        instruction = decode(ARCH, raw)
+        excused = without or bool(MAY_FAULT.fullmatch(short)) or bool(instruction.fields.get("gds"))
+        try:
+            step = build_step(instruction, 32)
+            execute(step)
+        except (NoSemanticsError, GuestFault) as e:
+            if not excused:
+                return f"{name}: {e}"
+    return None
+
+
+def execute(step: Step) -> None:
+    """Run a step. Memory instructions run with all lanes off: they touch their operands but no memory."""
+    if step.kind == "smem":
+        return
+    waves = batch()
+    waves.sgpr[EXEC] = 0 if step.kind in ("vmem", "lds") else 0x8FFF00F3
+    step.run(Group(waves, slice(0, 3), 3, Memory(), 0x1000, 0x3C0))
+
+
+@pytest.mark.parametrize("base", sorted({leaf.base.name for leaf in leaves(ARCH)}))
+def test_opcodes_of_an_encoding(base: str) -> None:
+    chosen = [(n, leaf) for n, leaf in enumerate(leaves(ARCH)) if leaf.base.name == base]
+    problems = [text for n, leaf in chosen if (text := problem(leaf, n))]
+    assert not problems, "\n".join(problems)
