@@ -30,7 +30,8 @@ class BufferContext(MemoryContext):
         super().__init__(instruction, wave_size, GLOBAL, self._compute)
         self.size = size
         fields = instruction.fields
-        self.resource = instruction.operand("srsrc").code
+        resource = "srsrc" if "srsrc" in fields else "rsrc"
+        self.resource = instruction.operand(resource).code
         self.offen, self.idxen = bool(fields["offen"]), bool(fields["idxen"])
         name = "ioffset" if "ioffset" in fields else "offset"
         self.immediate = np.uint64(fields[name])
