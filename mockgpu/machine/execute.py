@@ -38,7 +38,7 @@ def builders() -> dict[str, Builder]:
     return {
         "SOP1": salu.build, "SOP2": salu.build, "SOPC": salu.build, "SOPK": salu.build, "SOPP": control.build,
         "VOP1": valu.build, "VOP2": valu.build, "VOPC": valu.build, "VOP3": valu.build, "VOP3SD": valu.build,
-        "VOP3P": valu.build, "VINTERP": valu.build, "VOPD": vopd.build,
+        "VOP3P": valu.build, "VOP3PX2": valu.build, "VINTERP": valu.build, "VOPD": vopd.build,
         "SMEM": smem.build, "DS": lds.build, "VDS": lds.build,
         "FLAT": flat.build, "GLOBAL": flat.build, "SCRATCH": flat.build,
         "VFLAT": flat.build, "VGLOBAL": flat.build, "VSCRATCH": flat.build,

@@ -24,6 +24,8 @@ _FLAT_FORMATS = frozenset({"FLAT", "VFLAT"})
 class Flat(DwordByDword):
     """The unified address space: two apertures lead to LDS and scratch, the rest is global."""
 
+    name = "flat"
+
     def _split(self, g: Group, addr: Array, lanes: Array | None) -> list[tuple[Space, Array, Array | None]]:
         full = np.broadcast_to(addr, (g.n, g.lanes))
         high = full >> np.uint64(32)

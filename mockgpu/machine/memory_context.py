@@ -22,6 +22,8 @@ _MOST_DWORDS = 4  # of a vector memory operand
 class Space(Protocol):
     """A memory space, see mockgpu.machine.space."""
 
+    name: str
+
     def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array: ...
 
     def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None: ...
@@ -63,16 +65,19 @@ class MemoryContext(Context):
         """``bits`` (8 to 64) of memory for the active lanes; the others get 0."""
         if self.burst:
             return self._next(addr, mask)
+        self._watch("load", addr, bits // 8, mask)
         value = self.space.load(self.g, addr, bits // 8, self._lanes(mask), self.lanes)
         return as_bits(value, bits) if value.dtype != np.uint8 else value.astype(container(bits))
 
     def store(self, addr: Array, value: Array, bits: int, mask: Array | None) -> None:
         """Store ``bits`` (8 to 64) for the active lanes."""
         if not self.burst:
+            self._watch("store", addr, bits // 8, mask)
             self.space.store(self.g, addr, value, bits // 8, self._lanes(mask), self.lanes)
             return
         if not self._moved:
             self._first = addr
+            self._watch("store", addr, 4 * self.burst, mask)
         self._moved.append(value)
         if len(self._moved) == self.burst:
             self.space.store_dwords(self.g, self._first, self._moved, self._lanes(mask), self.lanes)
@@ -80,9 +85,23 @@ class MemoryContext(Context):
     def _next(self, addr: Array, mask: Array | None) -> Array:
         """The next dword of a burst; the first one fetches all."""
         if not self._moved:
+            self._watch("load", addr, 4 * self.burst, mask)
             self._moved = self.space.load_dwords(self.g, addr, self.burst, self._lanes(mask), self.lanes)
             self._moved.reverse()
         return self._moved.pop()
+
+    def _watch(self, kind: str, addr: Array, nbytes: int, mask: Array | None) -> None:
+        """Tell the observer, if there is one, which lanes access what."""
+        g, observer = self.g, self.g.batch.observer
+        if observer is None:
+            return
+        lanes = self._lanes(mask)
+        chosen = np.ones((g.n, self.lanes), np.bool_) if lanes is None else np.broadcast_to(lanes, (g.n, self.lanes))
+        rows, columns = np.nonzero(chosen)
+        waves = np.arange(g.batch.waves)[g.index][rows]
+        observer.access(
+            g.batch, waves, kind, self.space.name, np.broadcast_to(addr, chosen.shape)[rows, columns], nbytes
+        )
 
     # -- data registers ---------------------------------------------------------------------------------------
 

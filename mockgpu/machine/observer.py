@@ -23,7 +23,10 @@ class Observer:
         """Some waves have executed one instruction."""
 
     def access(self, batch: Batch, waves: Array, kind: str, space: str, addr: Array, nbytes: int) -> None:
-        """A memory access: ``kind`` is load or store, ``space`` global, lds, scratch or scalar."""
+        """A memory access: ``kind`` is load or store, ``space`` global, lds, scratch or flat.
+
+        ``waves`` and ``addr`` have one element per active lane (per wave for scalar loads).
+        """
 
     def barrier(self, batch: Batch, group: int) -> None:
         """All waves of a workgroup have arrived at a barrier and go on."""

@@ -30,6 +30,7 @@ class Scheduler:
     def __init__(self, batch: Batch, memory: Memory, code: Code, timeout: float, observer: Observer | None = None):
         self.batch, self.memory, self.code, self.observer = batch, memory, code, observer
         self.timeout = timeout
+        batch.observer = observer
         self.executed: Counter[int] = Counter()  # waves that executed a block, by id of its counts
         self.counts: dict[int, tuple[dict[str, int], int]] = {}
         self.by_class: Counter[str] = Counter()
@@ -145,15 +146,21 @@ class Scheduler:
             self._report(fault)
             raise
         except MockGPUError as e:  # semantics that cannot be evaluated
-            fault = IllegalInstruction(f"illegal instruction: {e}")
-            self._locate(fault, group, group.pc)
-            self._report(fault)
-            raise fault from e
+            raise self._illegal(f"illegal instruction: {e}", group) from e
+        except IndexError as e:
+            have = f"the kernel declares {self.batch.vgprs} vector registers"
+            raise self._illegal(f"a register outside the register file: {have} ({e})", group) from e
         self._count(block, len(steps), group.n)
         if not group.moved:
             self.batch.pc[group.index] = end
         elif steps[-1].ends:
             self._after_move()
+
+    def _illegal(self, message: str, group: Group) -> IllegalInstruction:
+        fault = IllegalInstruction(message)
+        self._locate(fault, group, group.pc)
+        self._report(fault)
+        return fault
 
     def _execute_observed(self, group: Group, block: Block, count: int) -> None:
         assert self.observer is not None

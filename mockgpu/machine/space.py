@@ -74,6 +74,8 @@ class DwordByDword(ABC):
 class Global:
     """The address space of the process. ``width`` is L, or 1 for scalar loads."""
 
+    name = "global"
+
     def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array:
         flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
         try:
@@ -118,6 +120,8 @@ class Lds(DwordByDword):
 
     Sources: "LDS out-of-range behavior" of the RDNA3 and RDNA4 manuals.
     """
+
+    name = "lds"
 
     def _place(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> tuple[Array, Array]:
         """(positions in the LDS array, booleans: inside the workgroup's allocation), one-dimensional."""
@@ -199,6 +203,8 @@ class Scratch(DwordByDword):
 
     Dword d of lane l lies at wave base + (d * lanes + l) * 4, as the swizzled scratch buffer of the hardware.
     """
+
+    name = "scratch"
 
     def __init__(self) -> None:
         self._memory = Global()

@@ -35,7 +35,7 @@ from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator
 
 #: Instructions that change nothing.
-_NOTHING = frozenset({"v_nop", "v_pipeflush"})
+_NOTHING = frozenset({"v_nop", "v_pipeflush", "v_clrexcp"})
 _SOURCES = {"src0": "S0", "src1": "S1", "vsrc1": "S1", "src2": "S2"}
 #: Modifiers that a program may apply itself.
 _OWN = frozenset({"OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "ABS"})
