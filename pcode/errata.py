@@ -11,6 +11,7 @@ import re
 
 from mockgpu.pcode.errata_float import DIVISION, PRECISION
 from mockgpu.pcode.errata_forms import EQUIVALENT, LANES, NAMING
+from mockgpu.pcode.errata_missing import MISSING
 from mockgpu.pcode.errata_ops import ARITHMETIC, COMPARE_CONVERT
 from mockgpu.pcode.erratum import Erratum
 from mockgpu.pcode.text import pcode_texts
@@ -24,7 +25,10 @@ ERRATA: tuple[Erratum, ...] = (
     *NAMING,
     *LANES,
     *EQUIVALENT,
+    *MISSING,
 )
+
+_SHORT_FORMS = ("VOP1Op", "VOP2Op", "VOPCOp")
 
 #: (table, name, reason): opcodes whose text parses but describes what the engine does by itself.
 ENGINE_PART: tuple[tuple[str, str, str], ...] = (
@@ -43,10 +47,23 @@ def errata_for(family: str, table: str, name: str) -> list[Erratum]:
     return [row for row in ERRATA if row.match(family, table, name)]
 
 
+def document_text(family: str, table: str, name: str) -> str | None:
+    """The manual's pseudocode of an opcode; None if there is none.
+
+    The long form of a short instruction does what that does (manuals, "VOP3"), so where the CDNA tables leave its text
+    out, it has the text of the short form.
+    """
+    texts = pcode_texts(family)
+    if (table, name) in texts or table != "VOP3Op":
+        return texts.get((table, name))
+    short = f"{name.removesuffix('_E64')}_E32"
+    return next((texts[form, short] for form in _SHORT_FORMS if (form, short) in texts), None)
+
+
 @functools.cache
 def corrected_text(family: str, table: str, name: str) -> str | None:
     """The pseudocode that counts for an opcode; None if there is none. Raises ConfigError for an unknown family."""
-    text = pcode_texts(family).get((table, name))
+    text = document_text(family, table, name)
     for row in errata_for(family, table, name):
         text = row.apply(family, table, name, text)
     return text

@@ -16,7 +16,7 @@ RDNA = ("rdna3", "rdna4")
 #: Pattern of the ending that tells the short from the long encoding of a vector opcode.
 ENCODING = r"(_E32|_E64)?"
 
-Kind = Literal["correction", "precision", "naming", "equivalent", "note"]
+Kind = Literal["correction", "precision", "naming", "equivalent", "missing", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Erratum:
 
     ``kind``: *correction*, the document is wrong; *precision*, it gives a formula where hardware has an instruction
     of its own accuracy; *naming*, it calls an operand by another name; *equivalent*, it says the same thing in a way
-    that is slow to execute; *note*, it is silent or right and the row explains.
+    that is slow to execute; *missing*, it gives no pseudocode; *note*, it is silent or right and the row explains.
 
     ``table`` and ``name`` are patterns that match the whole enum class and member. Named groups of ``name``, in lower
     case, fill the braces of ``text``. ``edits`` are (old, new) parts of the document's text instead.
