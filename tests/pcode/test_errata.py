@@ -9,6 +9,7 @@ import struct
 import pytest
 from support.one_wave import Machine, execute, run
 
+from mockgpu.isa.opcode import opcodes
 from mockgpu.pcode.errata import ENGINE_PART, ERRATA, corrected_text, errata_for
 from mockgpu.pcode.erratum import Erratum
 from mockgpu.pcode.lower import lower, lower_text
@@ -28,7 +29,12 @@ def f32(x: float) -> int:
 
 @functools.cache
 def opcodes_of(row: Erratum) -> tuple[tuple[str, str, str], ...]:
+    """The opcodes of a row for which there is a document."""
     return tuple((f, t, n) for f in FAMILIES for t, n in pcode_texts(f) if row.match(f, t, n))
+
+
+def families_of(row: Erratum) -> set[str]:
+    return {f for f in FAMILIES for t, n in opcodes(f) if row.match(f, t, n)}
 
 
 def test_ids_are_unique() -> None:
@@ -37,15 +43,28 @@ def test_ids_are_unique() -> None:
 
 @pytest.mark.parametrize("row", ERRATA, ids=lambda row: row.id)
 def test_every_row_is_about_something_and_says_how_it_is_known(row: Erratum) -> None:
-    assert {family for family, _, _ in opcodes_of(row)} == set(row.families)
+    assert families_of(row) == set(row.families)
     assert row.document and row.hardware and row.evidence
     assert (row.kind == "note") == (row.text is None and not row.edits)
+    assert (row.kind == "missing") == (not opcodes_of(row))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_edit_is_stale(family: str) -> None:
     for table, name in pcode_texts(family):
         assert corrected_text(family, table, name)
+
+
+def test_a_long_form_without_text_has_that_of_the_short_form() -> None:
+    assert ("VOP3Op", "V_NOT_B32_E64") not in pcode_texts("cdna")
+    assert corrected_text("cdna", "VOP3Op", "V_NOT_B32_E64") == pcode_texts("cdna")["VOP1Op", "V_NOT_B32_E32"]
+    assert corrected_text("cdna", "VOP3Op", "V_CLREXCP_E64") is None
+
+
+def test_a_row_gives_the_text_of_an_opcode_that_has_none() -> None:
+    for name in ("V_ACCVGPR_READ", "V_ACCVGPR_WRITE"):
+        assert corrected_text("cdna", "VOP3POp", name) == "D0.b32 = S0.b32"
+    assert corrected_text("cdna", "VOP3Op", "V_ACCVGPR_MOV_B32_E64") == "D0.b32 = S0.b32"
 
 
 def test_a_stale_edit_is_an_error() -> None:
