@@ -32,6 +32,7 @@ _RAW_FIELDS = {
     "OPSEL": "opsel", "NEG": "neg", "NEG_HI": "neg_hi", "ABS": "abs", "OMOD": "omod", "SIMM16": "simm16",
     "OFFSET0": "offset0", "OFFSET1": "offset1", "SDATA": "sdata",
 }  # fmt: skip
+_ABSENT_IS_ZERO = frozenset({"OPSEL", "NEG", "NEG_HI", "ABS", "OMOD"})
 #: Operands that are the number of the register that a field names.
 _NUMBERS = {
     "src0": ("SRC0",), "ssrc0": ("SRC0",), "src1": ("SRC1",), "vsrc1": ("SRC1",), "ssrc1": ("SRC1",),
@@ -132,8 +133,8 @@ class Context:
         """Names that stand for the raw value of a field."""
         fields = instruction.fields
         for name, field in _RAW_FIELDS.items():
-            if field in fields:
-                self.reads[name] = _fixed(fields[field])
+            if field in fields or name in _ABSENT_IS_ZERO:
+                self.reads[name] = _fixed(fields.get(field, 0))
         if "opsel_hi" in fields:
             self.reads["OPSEL_HI"] = _fixed(fields["opsel_hi"] | fields.get("opsel_hi2", 0) << 2)
         if "offset0" in fields:

@@ -13,6 +13,7 @@ from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.errors import IllegalInstruction, MemoryViolation
 from mockgpu.machine.execute import Step
 from mockgpu.machine.memory_context import MemoryContext, access_bytes, is_atomic, memory_step
+from mockgpu.machine.operands import register_row
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import LDS
 from mockgpu.machine.waves import Array, Group
@@ -159,9 +160,30 @@ def _whole_wave(instruction: Instruction) -> bool:
     return instruction.arch.tables not in _PERMUTE_IN_HALVES
 
 
+def _load_transposed(instruction: Instruction, wave_size: int) -> Callable[[Group], None]:
+    """Four halfwords per lane, transposed inside groups of 16 lanes (seen on gfx950, rocm-systems#10175).
+
+    Halfword n of lane l comes from halfword l & 3 of lane (l & ~15 | l >> 2 & 3) + 4 n.
+    """
+    reg, dst = instruction.operand("addr").index, register_row(instruction.operand("vdst"))
+    offset = np.uint64(_offset(instruction))
+    lane = np.arange(wave_size)
+    source = ((lane & ~15) | (lane >> 2 & 3))[:, None] + 4 * np.arange(4)
+
+    def run(g: Group) -> None:
+        low, high = LDS.load_dwords(g, g.vector(reg).astype(np.uint64) + offset, 2, g.exec, g.lanes)
+        halves = np.stack((low, high), axis=-1).view(np.uint16)  # (n, L, 4)
+        moved = np.ascontiguousarray(halves[:, source, (lane & 3)[:, None]]).view(np.uint32)
+        for k in range(2):
+            g.write_vector(dst + k, moved[:, :, k], g.exec)
+
+    return run
+
+
 _LANE_OPS: dict[str, Callable[[Instruction, int], Callable[[Group], None]]] = {
     "ds_swizzle_b32": _swizzle,
     "ds_permute_b32": _permute,
     "ds_bpermute_b32": _bpermute,
     "ds_bpermute_fi_b32": _bpermute,
+    "ds_read_b64_tr_b16": _load_transposed,
 }
