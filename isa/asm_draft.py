@@ -32,6 +32,7 @@ class Draft:
     layout: Encoding
     scope: Scope
     lanes: int
+    returning: bool = False  # prefer the hints of atomics that return the old value
     opcode_y: Opcode | None = None
     values: dict[str, int] = field(default_factory=dict)
     literal: int | None = None
@@ -91,12 +92,14 @@ def _defaults(draft: Draft) -> dict[str, int]:
         values["src0"] = DPP8
     if "src0_sel" in layout.field_names:
         values |= {**_SDWA_DEFAULTS, "src0": SDWA}
-    if opcode.mnemonic.startswith("tbuffer"):
+        if opcode.operand("vsrc1") is None:
+            values["src1_sel"] = 0
+    if draft.form in ("MTBUF", "VBUFFER"):
         values |= _FORMAT_DEFAULTS
     if opcode.name.startswith("V_CMPX") and "vdst" in layout.field_names:
         values["vdst"] = EXEC_LO
     null = draft.arch.null_register
-    if draft.form in _SADDR_FORMATS and opcode.operands:
+    if draft.form in _SADDR_FORMATS and (opcode.operands or "scope" in layout.field_names):
         flat_without = draft.form == "FLAT" and null is None
         values["saddr"] = 0 if flat_without else 127 if null is None else null
     if draft.form == "SMEM" and null is not None and opcode.operand("sbase") is not None:
@@ -136,12 +139,17 @@ def _code(draft: Draft, spec: OperandSpec, source: Source) -> int:
     if literal is None:
         return code
     if not _takes_literal(draft, spec):
-        inline = _half_code(literal) if bits == 16 and not source.force_literal else None
+        inline = _half_code(literal) if bits == 16 and not _literal_elsewhere(draft, source) else None
         if inline is None:
             raise AsmError(f"{literal:#x} needs a literal, which is not possible here")
         return inline
     draft.set_literal(literal, source.column)
     return code
+
+
+def _literal_elsewhere(draft: Draft, source: Source) -> bool:
+    """Whether another layout of the opcode, or only a literal, can hold the constant."""
+    return source.force_literal or (draft.leaf.literal is not None and not draft.has("vsrc0"))
 
 
 def _half_code(bits: int) -> int | None:

@@ -173,13 +173,13 @@ class _Failure(Exception):
     error: AsmError
 
 
-def _split_parts(half: Half) -> tuple[list[Node], list[Modifier]]:
+def _split_parts(arch: Arch, half: Half) -> tuple[list[Node], list[Modifier]]:
     operands: list[Node] = []
     modifiers: list[Modifier] = []
     for part in half.parts:
         if isinstance(part, Modifier):
             modifiers.append(part)
-        elif isinstance(part, Symbol) and is_flag(part.name):
+        elif isinstance(part, Symbol) and is_flag(arch, part.name):
             modifiers.append(Modifier(part.name, Number(1, part.column), part.column))
         else:
             operands.append(part)
@@ -232,7 +232,7 @@ def _encode(draft: Draft) -> Instruction:
 
 def _attempt(draft: Draft, halves: Sequence[Half]) -> Instruction:
     """One candidate. Raises _Failure."""
-    parts = [_split_parts(half) for half in halves]
+    parts = [_split_parts(draft.arch, half) for half in halves]
     try:
         apply_modifiers(draft, [m for _, modifiers in parts for m in modifiers])
     except AsmError as error:
@@ -270,7 +270,7 @@ def _check(draft: Draft, inst: Instruction, halves: Sequence[Half]) -> None:
         return
     shown = parse_line(disassemble(inst, wave_size=draft.lanes)).halves
     for written, read in zip(halves, shown, strict=True):
-        ours, theirs = _split_parts(written)[0], _split_parts(read)[0]
+        ours, theirs = _split_parts(draft.arch, written)[0], _split_parts(draft.arch, read)[0]
         for node, other in zip(ours, theirs, strict=False):
             _compare(draft, node, other)
 
@@ -315,9 +315,11 @@ def _drafts(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -> Ite
     if len(halves) > 1:
         yield from _dual_drafts(arch, halves, scope, lanes)
         return
-    asked = wants(_split_parts(halves[0])[1])
+    asked = wants(_split_parts(arch, halves[0])[1])
     for c in _choose(arch, halves[0], asked):
         yield Draft(arch, c.leaf, c.opcode, c.layout, scope, lanes)
+        if "_atomic_" in c.opcode.mnemonic and "th" in c.layout.field_names:  # some hints come with and without return
+            yield Draft(arch, c.leaf, c.opcode, c.layout, scope, lanes, returning=True)
 
 
 def _dual_drafts(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -> Iterator[Draft]:
@@ -337,7 +339,7 @@ def _dual_drafts(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -
     leaf = next(leaf for leaf in _leaves(arch) if leaf.base.name == "VOPD")
     for layout, _ in _layouts(arch, leaf):
         values = {"opx": opcode.value, "opy": opcode_y.value}
-        yield Draft(arch, leaf, opcode, layout, scope, lanes, opcode_y, values)
+        yield Draft(arch, leaf, opcode, layout, scope, lanes, opcode_y=opcode_y, values=values)
 
 
 def assemble_halves(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -> Instruction:

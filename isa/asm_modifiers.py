@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
+from mockgpu.isa.arch import Arch
 from mockgpu.isa.asm_draft import Draft
 from mockgpu.isa.asm_error import AsmError, did_you_mean
 from mockgpu.isa.asm_operands import integer
@@ -24,28 +25,11 @@ from mockgpu.isa.registers import DPP8_FI
 
 Handler = Callable[[Draft, Node], None]
 
-_FLAG_FIELDS = {
-    name: name
-    for name in [
-        "glc",
-        "slc",
-        "dlc",
-        "sc0",
-        "sc1",
-        "nt",
-        "nv",
-        "tfe",
-        "lds",
-        "gds",
-        "offen",
-        "idxen",
-        "r128",
-        "a16",
-        "lwe",
-        "d16",
-        "done",
-    ]
-} | {"clamp": "clmp", "unorm": "unrm", "row_en": "row"}
+_FLAG_NAMES = (
+    *("glc", "slc", "dlc", "sc0", "sc1", "nt", "nv", "tfe", "lds", "gds", "offen", "idxen", "r128", "a16"),
+    *("lwe", "d16", "done"),
+)
+_FLAG_FIELDS = {name: name for name in _FLAG_NAMES} | {"clamp": "clmp", "unorm": "unrm", "row_en": "row"}
 _NUMBER_FIELDS = {
     name: name
     for name in (
@@ -64,8 +48,10 @@ _NAME_FIELDS: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 
 
-def is_flag(name: str) -> bool:
-    """Whether a bare name is a modifier and not an operand."""
+def is_flag(arch: Arch, name: str) -> bool:
+    """Whether a bare name is a modifier and not an operand. Where there are accumulation registers, a16 is one."""
+    if name == "a16" and arch.acc_vgprs:
+        return False
     return name in _FLAG_FIELDS or name in _BARE_DPP
 
 
@@ -335,7 +321,7 @@ def _hint(draft: Draft, node: Node) -> None:
     if name not in names:
         good = ", ".join(sorted(n for n in names if n.startswith("TH_")))
         raise AsmError(f"hint {name!r} is not possible here; good values are {good}", column=node.column)
-    draft.set("th", names[name])
+    draft.set("th", names[name] | draft.returning)
 
 
 _DATA_NAMES = {f"BUF_DATA_FORMAT_{name}": n for n, name in enumerate(DATA_FORMATS)}

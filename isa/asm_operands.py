@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.asm_error import AsmError, did_you_mean
 from mockgpu.isa.asm_syntax import Binary, Call, Items, Joined, Node, Number, Range, Symbol, Text, Unary
-from mockgpu.isa.disasm_operands import literal_text
+from mockgpu.isa.disasm_operands import is_float
 from mockgpu.isa.registers import (
     INLINE_FLOAT_BITS,
     INLINE_FLOATS,
@@ -82,18 +82,23 @@ class Scope:
 
     labels: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
-    pending: frozenset[str] = frozenset()
+    pending: Collection[str] = frozenset()
     pc: int = 0
+    touched: bool = False  # whether a name was looked up with success: the result depends on more than the text
 
     def lookup(self, name: str) -> Constant | None:
         """The value of a name, or None."""
+        found: Constant | None = None
         if name == ".":
-            return Constant(self.pc, True)
-        if name in self.constants:
-            return Constant(self.constants[name])
-        if name in self.labels:
-            return Constant(self.labels[name], True)
-        return Constant(0, True) if name in self.pending else None
+            found = Constant(self.pc, True)
+        elif name in self.constants:
+            found = Constant(self.constants[name])
+        elif name in self.labels:
+            found = Constant(self.labels[name], True)
+        elif name in self.pending:
+            found = Constant(0, True)
+        self.touched = self.touched or found is not None
+        return found
 
 
 def evaluate(node: Node, scope: Scope) -> Constant:
@@ -298,6 +303,8 @@ def constant_code(constant: Constant, bits: int, fmt: str) -> tuple[int, int | N
 
     A number with an inline form gets it, as LLVM does. Raises ValueError, whose text says what is wrong.
     """
+    if bits == 64 and "PK" in fmt:  # two 32-bit values, of which a constant gives each
+        bits = 32
     if isinstance(constant.value, float):
         return _float_code(constant.value, bits, fmt)
     return _integer_code(constant.value, bits, fmt, constant.symbolic)
@@ -311,7 +318,7 @@ def _float_code(value: float, bits: int, fmt: str) -> tuple[int, int | None]:
         pattern = _brain_float_bits(value) if fmt.endswith("BF16") else float_bits(value, width)
     except OverflowError:
         raise ValueError(f"{value} does not fit a {width}-bit float") from None
-    if bits != 64 and not fmt.endswith("BF16") and pattern == INLINE_FLOAT_BITS[width][_ONE_OVER_TWO_PI]:
+    if bits != 64 and float_bits(value, 32) == INLINE_FLOAT_BITS[32][_ONE_OVER_TWO_PI]:
         return _ONE_OVER_TWO_PI, None
     inline = _inline_integer(pattern)
     if inline is not None:
@@ -334,15 +341,20 @@ def _integer_code(value: int, bits: int, fmt: str, symbolic: bool) -> tuple[int,
     if not -(1 << width - 1) <= value < 1 << width:
         raise ValueError(f"{value:#x} does not fit {width} bits")
     pattern = value & (1 << width) - 1
-    text = literal_text(pattern, 16 if width == 16 else 32, fmt)
-    if text.startswith("0x"):
-        return LITERAL, pattern
-    if "." in text:
-        table = INLINE_FLOAT_BITS[16 if width == 16 or "PK" in fmt else 32]
-        return next(code for code, bit_pattern in table.items() if bit_pattern == pattern), None
-    inline = _inline_integer(int(text))
-    assert inline is not None
-    return inline, None
+    inline = _inline_integer(pattern - (1 << width) if pattern >> width - 1 else pattern)
+    if inline is not None:
+        return inline, None
+    code = _inline_float(pattern, width, fmt)
+    return (LITERAL, pattern) if code is None else (code, None)
+
+
+def _inline_float(pattern: int, width: int, fmt: str) -> int | None:
+    """The inline float with these bits. 16-bit integers and packed integers have none."""
+    packed = "PK" in fmt
+    if (width == 16 or packed) and not is_float(fmt):
+        return None
+    table = INLINE_FLOAT_BITS[16 if packed else width]
+    return next((code for code, bits in table.items() if bits == pattern), None)
 
 
 def _wide_integer_code(value: int) -> tuple[int, int | None]:
