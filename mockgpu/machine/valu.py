@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mockgpu.isa.instruction import Instruction, Operand
+from mockgpu.isa.instruction import Instruction, Operand, Sdwa
 from mockgpu.isa.registers import VGPR_BASE
-from mockgpu.machine import matrix_step, modifiers
+from mockgpu.machine import matrix_step, modifiers, sdwa
 from mockgpu.machine.context import BitsReader, BitsWriter, Context
 from mockgpu.machine.dpp import Shuffle, shuffle_of
 from mockgpu.machine.errors import IllegalInstruction
@@ -88,6 +88,8 @@ class VectorContext(Context):
             self.scalar_source = reader(self.arch, operand, bits=32)
 
     def _plain(self, operand: Operand, bits: int) -> Reader:
+        if operand.sel is not None:
+            return sdwa.selected(reader(self.arch, operand, bits=32), operand)
         plain = reader(self.arch, operand, bits=bits)
         if operand.field in ("src0", "srcx0") and self.shuffle is not None:
             fetch, shuffle = plain, self.shuffle
@@ -118,6 +120,12 @@ class VectorContext(Context):
             part = vector_reader(reg + k, 32)
             self.reads[f"{name}.{k}"] = _resized(part)
 
+    def _part_writer(self, reg: int, how: Sdwa) -> BitsWriter:
+        def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
+            g.write_vector(reg, sdwa.placed(how, as_bits(value, bits), g.vector(reg)), g.lanes_of(mask))
+
+        return write
+
     def _register_writer(self, reg: int, high: int) -> BitsWriter:
         def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
             vector_writer(reg, bits, high)(g, as_bits(value, bits), mask)
@@ -135,7 +143,9 @@ class VectorContext(Context):
             return
         reg, high = register_row(operand), int(operand.hi)
         modify = modifiers.result_modifier(operand.fmt, self.instruction.omod, self.instruction.clamp)
-        self.writes["D0"] = self._result_writer(self._register_writer(reg, high), modify)
+        part = self.instruction.sdwa
+        plain = self._register_writer(reg, high) if part is None else self._part_writer(reg, part)
+        self.writes["D0"] = self._result_writer(plain, modify)
         single = operand.fmt.replace("_PK2_", "_")
         half_modifier = modifiers.result_modifier(single, self.instruction.omod, self.instruction.clamp)
         for name, half in (("D0.lo", 0), ("D0.hi", 1)):
@@ -202,8 +212,6 @@ def build(instruction: Instruction, wave_size: int) -> Step:
         return Step(lambda g: None, "valu")
     if is_matrix_name(instruction.opcode.name):
         return matrix_step.build(instruction, wave_size)
-    if instruction.sdwa is not None:
-        raise IllegalInstruction(f"{instruction.mnemonic}: SDWA is not supported")
     ctx, evaluator = prepare(instruction, wave_size)
     return Step(lambda g: ctx.run(evaluator, g), "valu")
 

@@ -10,13 +10,11 @@ import pytest
 
 from mockgpu.isa.arch import arch_names, get_arch
 from mockgpu.machine.engine import OracleEngine
-from mockgpu.machine.errors import IllegalInstruction
 from mockgpu.machine.vectors import load_vectors, run_vector, target_of
 
 FOLDER = Path(__file__).parents[3] / "shared" / "vectors"
 
 FILES = ("vectors.jsonl", "matrix_and_conversions.jsonl")
-NOT_YET = {"cdna_sdwa-0001"}  # SDWA is refused by name, see test_sdwa_is_refused
 
 if not FOLDER.exists():
     pytest.skip(f"instruction vectors are absent ({FOLDER})", allow_module_level=True)
@@ -25,7 +23,7 @@ if not FOLDER.exists():
 @cache
 def rows() -> dict[str, dict[str, Any]]:
     every = [row for name in FILES for row in load_vectors(FOLDER / name)]
-    return {row["id"]: row for row in every if target_of(row) in arch_names() and row["id"] not in NOT_YET}
+    return {row["id"]: row for row in every if target_of(row) in arch_names()}
 
 
 @cache
@@ -38,9 +36,3 @@ def test_row(name: str) -> None:
     row = rows()[name]
     outcome = run_vector(row, engine(target_of(row)))
     assert outcome.passed, "\n".join(outcome.differences)
-
-
-def test_sdwa_is_refused() -> None:
-    row = next(row for row in load_vectors(FOLDER / "vectors.jsonl") if row["id"] in NOT_YET)
-    with pytest.raises(IllegalInstruction, match="SDWA is not supported"):
-        run_vector(row, engine(target_of(row)))
