@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mockgpu import __version__, settings
+from mockgpu import __version__, cli_isa, settings
 from mockgpu.isa.errors import MockGPUError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run GPU programs on an emulated GPU.")
@@ -85,6 +85,9 @@ def info(
 def version() -> None:
     """Print the version."""
     print(__version__)
+
+
+cli_isa.register(app)
 
 
 def main(*arguments: Any) -> None:
