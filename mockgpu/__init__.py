@@ -1,6 +1,8 @@
 """mockgpu: a hardware emulator and mock-GPU test harness.
 
 Importing this package is light: nothing of numpy or tinygrad is loaded.
+
+PYTEST_DONT_REWRITE: the start-up file imports the package before pytest does, which would earn users a warning.
 """
 
 import os

@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -113,14 +113,32 @@ def key_compiler(module: ModuleType) -> None:
 
 # -- the CPU device ---------------------------------------------------------------------------------------------------
 
-CLANG_HINT = """tinygrad's CPU device needs clang; install it with
+CLANG_HINT = """tinygrad's CPU device with the CLANG renderer needs clang; install it with
   sudo apt-get install clang   or   pip install "mockgpu[cpu]"
-It is used for DEV=CPU, and for tensors that belong to no device, such as Tensor.arange(8) without another operand."""
+or do not ask for CLANG: CPU then uses LLVM."""
+
+
+def cpu_without_clang(ops_cpu: ModuleType) -> None:
+    """After ops_cpu: where there is no clang and DEV does not insist on it, LLVM stands in."""
+    if not has_clang() and import_module("tinygrad.helpers").DEV.target("CPU").renderer != "CLANG":
+        import_module("mockgpu.cpu_llvm").use_llvm(ops_cpu)
+
+
+@cache
+def has_clang() -> bool:
+    """Whether tinygrad's CPU device finds the compiler that it uses by default."""
+    if cc := os.environ.get("CC"):
+        return shutil.which(cc) is not None
+    return shutil.which("clang") is not None or os.access(_clang_beside(), os.X_OK)
+
+
+def _clang_beside() -> str:
+    return os.path.join(os.path.dirname(sys.executable), "clang")
 
 
 def find_clang() -> None:
     """Before compiler_cpu: find a clang that was installed beside this Python, though its folder is not in PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "clang")
+    beside = _clang_beside()
     if not os.environ.get("CC") and shutil.which("clang") is None and os.access(beside, os.X_OK):
         os.environ["CC"] = beside
 

@@ -85,11 +85,11 @@ def test_targets_set_by_the_program_are_emulated_too(run: Run) -> None:
     code = """
 from tinygrad.helpers import DEV, Context
 with Context(DEV="AMD"): print(repr(DEV.target("AMD")))
-with Context(DEV="CPU"): print(repr(DEV.target("AMD")), repr(DEV.target("CPU")))
+with Context(DEV="PYTHON"): print(repr(DEV.target("AMD")), repr(DEV.target("PYTHON")))
 with Context(DEV="KFD+AMD:HIP"): print(repr(DEV.target("AMD", arch="gfx1100")))
 """
     result = run(code, env={"MOCKGPU": "1"})
-    assert result.stdout.split() == ["MOCKKFD+AMD:LLVM", "MOCKKFD+AMD:LLVM", "CPU", "MOCKKFD+AMD:HIP:gfx1100"], (
+    assert result.stdout.split() == ["MOCKKFD+AMD:LLVM", "MOCKKFD+AMD:LLVM", "PYTHON", "MOCKKFD+AMD:HIP:gfx1100"], (
         result.stderr
     )
 
@@ -100,10 +100,17 @@ def test_the_start_up_file_sorts_after_the_finder_of_an_editable_install() -> No
     assert line.startswith("import os;") and line.count("\n") == 1
 
 
-NEEDS_CLANG = "from tinygrad import Tensor; print(Tensor.arange(4).tolist())"
+OF_NO_DEVICE = "from tinygrad import Tensor; print(Tensor.arange(4).tolist())"
+NO_CLANG = {"MOCKGPU": "1", "PATH": "/nowhere", "CCACHE": "0", "CC": "no-clang"}
+
+
+@pytest.mark.parametrize("cc", ["", "no-clang"])
+def test_tensors_of_no_device_need_no_clang(run: Run, cc: str) -> None:
+    result = run(OF_NO_DEVICE, env={**NO_CLANG, "DEV": "AMD", "CC": cc})
+    assert result.stdout.strip() == "[0, 1, 2, 3]", result.stderr
 
 
 def test_a_missing_clang_is_named_with_the_command_that_installs_it(run: Run) -> None:
-    result = run(NEEDS_CLANG, env={"MOCKGPU": "1", "DEV": "AMD", "PATH": "/nowhere", "CCACHE": "0", "CC": "no-clang"})
+    result = run(OF_NO_DEVICE, env={**NO_CLANG, "DEV": "AMD;CPU:CLANG"})
     assert "No such file or directory: 'no-clang'" in result.stderr
     assert 'pip install "mockgpu[cpu]"' in result.stderr.splitlines()[-2]
