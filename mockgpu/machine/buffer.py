@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.execute import Step
 from mockgpu.machine.memory_context import MemoryContext, access_bytes, memory_step
 from mockgpu.machine.operands import constant, reader
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import GLOBAL
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 
 _STRUCTURED, _RAW_CHECK, _NO_CHECK, _RAW_BYTES = range(4)

@@ -10,8 +10,9 @@ from mockgpu.isa.decode import decode
 from mockgpu.isa.errors import DecodeError, MockGPUError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.errors import GuestFault, IllegalInstruction, PageFault
-from mockgpu.machine.execute import Step, build_step
+from mockgpu.machine.execute import build_step
 from mockgpu.machine.memory import Memory
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import ENDED, Group
 
 _MAX_STEPS = 128  # instructions of a block; short enough that a time-out is noticed soon

@@ -261,11 +261,17 @@ class Context:
 
     def read_hwreg(self, index: Array) -> Array:
         """A hardware register, (waves, 1). Raises IllegalInstruction for one that is not modelled."""
-        return hwreg.read(self, int(np.asarray(index).flat[0]))
+        try:
+            return hwreg.read(self.arch.family, self.g, int(np.asarray(index).flat[0]))
+        except LookupError as e:
+            raise self.illegal(e.args[0]) from None
 
     def write_hwreg(self, index: Array, value: Array, mask: Array | None) -> None:
         """Write a hardware register. Raises IllegalInstruction for one that is not modelled."""
-        hwreg.write(self, int(np.asarray(index).flat[0]), as_bits(value, 32), mask)
+        try:
+            hwreg.write(self.arch.family, self.g, int(np.asarray(index).flat[0]), as_bits(value, 32), mask)
+        except LookupError as e:
+            raise self.illegal(e.args[0]) from None
 
     def load(self, addr: Array, bits: int, mask: Array | None) -> Array:
         """Memory of the instruction. Only memory instructions have any."""

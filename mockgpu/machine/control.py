@@ -12,11 +12,11 @@ import numpy as np
 
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
+from mockgpu.machine.branch import branch
 from mockgpu.machine.context import Context
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Step
-from mockgpu.machine.salu import branch
 from mockgpu.machine.semantics import evaluator_of, opcode_program
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import BARRIER, ENDED, Group
 
 #: Instructions that wait, hint or tell the memory system something: nothing that a program can see here.

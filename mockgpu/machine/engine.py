@@ -12,11 +12,11 @@ from mockgpu.isa.errors import ConfigError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.code import Code
 from mockgpu.machine.dispatch import batches
-from mockgpu.machine.execute import Step
 from mockgpu.machine.launch import Engine, Launch, LaunchStats
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.observer import Observer
 from mockgpu.machine.scheduler import Scheduler
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Batch
 
 

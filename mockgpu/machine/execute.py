@@ -1,40 +1,20 @@
-"""From a decoded instruction to something that executes on a group of waves."""
+"""From a decoded instruction to a step: which module builds which instruction format."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.waves import Group
+from mockgpu.machine import buffer, control, flat, lds, salu, smem, valu, vopd
+from mockgpu.machine.step import Builder, Run, Step
 
-Run: TypeAlias = Callable[[Group], None]
-
-
-@dataclass(slots=True)
-class Step:
-    """``run`` executes the instruction on a group. ``kind`` is its class in statistics.
-
-    ``ends``: the step ends a block, because it may write PC, MODE or the waves' state.
-    """
-
-    run: Run
-    kind: str
-    ends: bool = False
-    instruction: Instruction | None = None
-
-
-Builder: TypeAlias = Callable[[Instruction, int], Step]
+__all__ = ["Run", "Step", "build_step", "builders"]
 
 
 @functools.cache
 def builders() -> dict[str, Builder]:
     """The builder of every instruction format."""
-    from mockgpu.machine import buffer, control, flat, lds, salu, smem, valu, vopd
-
     return {
         "SOP1": salu.build, "SOP2": salu.build, "SOPC": salu.build, "SOPK": salu.build, "SOPP": control.build,
         "VOP1": valu.build, "VOP2": valu.build, "VOPC": valu.build, "VOP3": valu.build, "VOP3SD": valu.build,

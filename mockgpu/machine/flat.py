@@ -10,11 +10,11 @@ import numpy as np
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.registers import Kind
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Step
 from mockgpu.machine.memory_context import MemoryContext, Space, memory_step
 from mockgpu.machine.operands import APERTURE_SIZE, PRIVATE_APERTURE, SHARED_APERTURE, Reader, scalar_reader
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import GLOBAL, LDS, SCRATCH, DwordByDword
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 
 _SCRATCH_FORMATS = frozenset({"SCRATCH", "VSCRATCH"})

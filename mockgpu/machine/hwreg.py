@@ -6,15 +6,11 @@ Source: "Hardware registers" tables of the RDNA3, RDNA4 and CDNA3 ISA manuals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mockgpu.machine.operands import is_zero
 from mockgpu.machine.waves import EXEC, VCC, Array, Group
-
-if TYPE_CHECKING:
-    from mockgpu.machine.context import Context
 
 #: Register names by family and index. Names that :data:`_READ` lacks are not modelled: using one is illegal.
 NAMES: dict[str, dict[int, str]] = {
@@ -76,24 +72,26 @@ _READ: dict[str, Callable[[Group], Array]] = {
 _WRITABLE = {"MODE": "mode", "TRAPSTS": "trapsts", "SCHED_MODE": "sched_mode"}
 
 
-def _name(ctx: Context, index: int) -> str:
-    name = NAMES[ctx.arch.family].get(index)
+def _name(family: str, index: int) -> str:
+    name = NAMES[family].get(index)
     if name is None:
-        raise ctx.illegal(f"hardware register {index} is not modelled")
+        raise LookupError(f"hardware register {index} is not modelled")
     return name
 
 
-def read(ctx: Context, index: int) -> Array:
-    """Hardware register ``index`` of the executing waves, (n, 1) uint32."""
-    return _READ[_name(ctx, index)](ctx.g)[:, None]
+def read(family: str, g: Group, index: int) -> Array:
+    """Hardware register ``index`` of the executing waves, (n, 1) uint32. Raises LookupError for an unknown one."""
+    return _READ[_name(family, index)](g)[:, None]
 
 
-def write(ctx: Context, index: int, value: Array, mask: Array | None) -> None:
-    """Write hardware register ``index``; registers that a user program may not change keep their value."""
-    attribute = _WRITABLE.get(_name(ctx, index))
+def write(family: str, g: Group, index: int, value: Array, mask: Array | None) -> None:
+    """Write hardware register ``index``; registers that a user program may not change keep their value.
+
+    Raises LookupError for an unknown one.
+    """
+    attribute = _WRITABLE.get(_name(family, index))
     if attribute is None:
         return
-    g = ctx.g
     row = getattr(g.batch, attribute)
     new = np.broadcast_to(value, (g.n, 1))[:, 0]
     row[g.index] = new if mask is None else np.where(np.broadcast_to(mask, (g.n, 1))[:, 0], new, row[g.index])

@@ -11,11 +11,11 @@ import numpy as np
 
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.errors import IllegalInstruction, MemoryViolation
-from mockgpu.machine.execute import Step
 from mockgpu.machine.memory_context import MemoryContext, access_bytes, is_atomic, memory_step
 from mockgpu.machine.operands import register_row
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import LDS
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 
 _HALF = 32

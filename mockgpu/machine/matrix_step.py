@@ -14,9 +14,9 @@ import numpy as np
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.machine import matrix
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Step
 from mockgpu.machine.matrix_ops import Kind, MatrixError, matrix_op
 from mockgpu.machine.operands import constant_of, register_row
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode.numeric import Mode
 

@@ -9,9 +9,9 @@ import numpy as np
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.machine.context import Context
 from mockgpu.machine.errors import MemoryViolation
-from mockgpu.machine.execute import Step
 from mockgpu.machine.operands import Reader, as_bits, container, dword, register_row, vector_reader, vector_writer
 from mockgpu.machine.semantics import evaluator_of, nodes
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from mockgpu.isa.instruction import Instruction, Operand
+from mockgpu.machine import control
+from mockgpu.machine.branch import branch, evaluate
 from mockgpu.machine.context import BitsReader, BitsWriter, Context
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Run, Step
 from mockgpu.machine.operands import Reader, as_bits, dword, reader, scalar_reader
 from mockgpu.machine.semantics import evaluator_of, nodes, opcode_program
+from mockgpu.machine.step import Run, Step
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator
@@ -63,8 +65,6 @@ def sets_hardware_registers(program: ir.Program) -> bool:
 
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a scalar instruction. Raises NoSemanticsError or IllegalInstruction."""
-    from mockgpu.machine import control
-
     special = control.special(instruction)
     if special is not None:
         return special
@@ -74,28 +74,12 @@ def build(instruction: Instruction, wave_size: int) -> Step:
         return branch(ctx, evaluator, instruction.size)
     if sets_hardware_registers(program):
         return Step(_changing(ctx, evaluator), "salu", ends=True)
-    return Step(lambda g: _run(ctx, evaluator, g), "salu")
-
-
-def _run(ctx: Context, evaluator: Evaluator, g: Group) -> None:
-    ctx.begin(g)
-    evaluator.run(ctx)
+    return Step(lambda g: evaluate(ctx, evaluator, g), "salu")
 
 
 def _changing(ctx: Context, evaluator: Evaluator) -> Run:
     def run(g: Group) -> None:
-        _run(ctx, evaluator, g)
+        evaluate(ctx, evaluator, g)
         g.changed = True
 
     return run
-
-
-def branch(ctx: Context, evaluator: Evaluator, size: int) -> Step:
-    """A step that may write PC: waves that do not write it go on behind the instruction."""
-
-    def run(g: Group) -> None:
-        g.batch.pc[g.index] = g.pc + size
-        g.moved = True
-        _run(ctx, evaluator, g)
-
-    return Step(run, "branch", ends=True)

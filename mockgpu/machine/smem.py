@@ -9,11 +9,11 @@ import numpy as np
 
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.registers import Kind
-from mockgpu.machine.execute import Step
 from mockgpu.machine.memory_context import MemoryContext, memory_step
 from mockgpu.machine.operands import Reader, as_bits, constant, dword, reader
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import GLOBAL
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 
 _NOTHING = frozenset({"s_gl1_inv", "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol"})

@@ -15,7 +15,6 @@ from mockgpu.machine import matrix_step, modifiers, sdwa
 from mockgpu.machine.context import BitsReader, BitsWriter, Context
 from mockgpu.machine.dpp import Shuffle, shuffle_of
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Step
 from mockgpu.machine.matrix_ops import is_matrix_name
 from mockgpu.machine.operands import (
     VECTORS,
@@ -30,6 +29,7 @@ from mockgpu.machine.operands import (
 )
 from mockgpu.machine.saturate import saturating
 from mockgpu.machine.semantics import evaluator_of, halves_apart, opcode_program, writes_more_than_once
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import VCC, Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.oracle import Evaluator

@@ -11,9 +11,9 @@ from mockgpu.isa.opcode import Opcode, opcodes
 from mockgpu.isa.registers import VGPR_BASE
 from mockgpu.machine.context import BitsWriter
 from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Step
 from mockgpu.machine.operands import as_bits
 from mockgpu.machine.semantics import evaluator_of, opcode_program
+from mockgpu.machine.step import Step
 from mockgpu.machine.valu import VectorContext
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode.oracle import Evaluator

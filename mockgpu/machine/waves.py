@@ -7,16 +7,13 @@ TTMPs, M0, EXEC), so that a register number of an instruction is a row of the ar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from mockgpu.isa.arch import Arch
 from mockgpu.machine.memory import Memory
-
-if TYPE_CHECKING:
-    from mockgpu.machine.observer import Observer
 
 Array: TypeAlias = npt.NDArray[Any]
 Index: TypeAlias = "slice | npt.NDArray[np.intp]"
@@ -80,7 +77,7 @@ class Batch:
         self.lds_stride = (self.lds_bytes + 7) & ~7
         self.lds = np.zeros(max(1, len(self.workgroups)) * self.lds_stride + 8, np.uint8)
         self.lane_ids = np.arange(self.lanes, dtype=np.uint32)[None, :]
-        self.observer: Observer | None = None
+        self.observer: Any = None  # an Observer, set while one watches
         self.clock = 0  # instructions executed so far: a deterministic cycle counter
 
     def exec_mask(self, index: Index) -> npt.NDArray[np.bool_]:

@@ -13,8 +13,9 @@ from mockgpu.isa.arch import get_arch
 from mockgpu.isa.decode import Leaf, decode
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.machine.errors import GuestFault
-from mockgpu.machine.execute import Step, build_step
+from mockgpu.machine.execute import build_step
 from mockgpu.machine.memory import Memory
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import EXEC, Batch, Group
 
 ARCH = get_arch("gfx1100")
