@@ -1,23 +1,27 @@
 """Where the meaning of an instruction comes from: what the engine would execute, found by asking its own builders.
 
-Nothing is listed here. :func:`explain` builds the step that execution would build and watches which pseudocode the
-builder asks for; a step that needs none is a rule written by hand, named by the function that runs.
+Nothing is listed here. :func:`explain` builds the step that execution would build, watches which pseudocode the builder
+asks for, and executes the instruction once on a small prepared machine. A step that needs no pseudocode is a rule
+written by hand, named by the function that runs.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from dataclasses import dataclass
 from typing import Literal
 
+from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.execute import Run, build_step
+from mockgpu.machine.errors import GuestFault, IllegalInstruction
 from mockgpu.machine.matrix import rule_of
 from mockgpu.machine.matrix_ops import Kind, is_matrix_name, matrix_op
 from mockgpu.machine.semantics import watching_programs
+from mockgpu.machine.single import SingleStep
+from mockgpu.machine.execute import Run, build_step
 from mockgpu.pcode.accuracy import bounds_of
 
 Source = Literal["pcode", "written", "approximate", "unsupported"]
@@ -43,19 +47,32 @@ class Provenance:
 
 def explain(instruction: Instruction, wave_size: int | None = None) -> Provenance:
     """What executes an instruction in a wave of ``wave_size`` lanes, by default the narrowest of the target."""
-    with watching_programs() as programs:
-        try:
-            step = build_step(instruction, wave_size or instruction.arch.wave_sizes[0])
-        except NoSemanticsError as e:
-            return Provenance("unsupported", reason=e.reason)
-        except IllegalInstruction as e:
-            return Provenance("unsupported", reason=e.message)
+    size = wave_size or instruction.arch.wave_sizes[0]
+    try:
+        with watching_programs() as programs:
+            step = build_step(instruction, size)
+        _machine(instruction.arch, size).run(instruction)
+    except NoSemanticsError as e:
+        return Provenance("unsupported", reason=e.reason)
+    except IllegalInstruction as e:
+        return Provenance("unsupported", reason=_reason(instruction, e))
+    except GuestFault:  # it executes; only its addresses lead nowhere
+        pass
     bounds = list(dict.fromkeys(bound for program in programs for bound in bounds_of(program)))
     if programs:
         return Provenance("approximate", bound=", ".join(bounds)) if bounds else Provenance("pcode")
     rule, section = _rule(step.run)
     bound = _summation(instruction)
     return Provenance("approximate" if bound else "written", rule, section, bound)
+
+
+@functools.cache
+def _machine(arch: Arch, wave_size: int) -> SingleStep:
+    return SingleStep(arch, wave_size)
+
+
+def _reason(instruction: Instruction, fault: IllegalInstruction) -> str:
+    return fault.message.removeprefix("illegal instruction: ").removeprefix(f"{instruction.mnemonic}: ")
 
 
 def _rule(run: Run) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from mockgpu.machine.waves import EXEC, VCC, Batch
 from mockgpu.pcode import numeric
 
 _ARCHS = {"rdna3": ("gfx1100", "gfx1151"), "rdna4": ("gfx1201",), "cdna": ("gfx950",)}
-_HSA_MODE = 0xC0 | 1 << 8 | 1 << 9  # f32 denormals flushed, f16 and f64 kept, DX10_CLAMP, IEEE
+HSA_MODE = 0xC0 | 1 << 8 | 1 << 9  # f32 denormals flushed, f16 and f64 kept, DX10_CLAMP, IEEE
 _SCRATCH_PER_LANE = 65536
 _OBSERVED = 16  # registers of each kind that harness A observes
 _FORMATS = {"f16": numeric.F16, "bf16": numeric.BF16, "f32": numeric.F32, "f64": numeric.F64}
@@ -94,7 +94,7 @@ def run_vector(row: dict[str, Any], engine: OracleEngine | None = None) -> Outco
     batch = Batch(arch, waves, wave, arch.vgprs, [(0, 0, 0)], 65536, row["id"])
     batch.ordinal[:] = np.arange(waves)
     batch.pc[:] = text.va
-    batch.mode[:] = _HSA_MODE
+    batch.mode[:] = HSA_MODE
     batch.scratch_bytes = _SCRATCH_PER_LANE * wave
     batch.scratch[:] = scratch.va + np.arange(waves) * batch.scratch_bytes
     _initialise(batch, row, arguments.va)
