@@ -17,11 +17,11 @@ from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.errors import GuestFault, IllegalInstruction
+from mockgpu.machine.execute import Run, build_step
 from mockgpu.machine.matrix import rule_of
 from mockgpu.machine.matrix_ops import Kind, is_matrix_name, matrix_op
 from mockgpu.machine.semantics import watching_programs
 from mockgpu.machine.single import SingleStep
-from mockgpu.machine.execute import Run, build_step
 from mockgpu.pcode.accuracy import bounds_of
 
 Source = Literal["pcode", "written", "approximate", "unsupported"]
