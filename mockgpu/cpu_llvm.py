@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from tinygrad.renderer.llvmir import CPULLVMRenderer, base_rewrite, ldt
-from tinygrad.uop.ops import Ops, PatternMatcher, UPat
+from tinygrad.uop import Ops
+from tinygrad.uop.ops import PatternMatcher, UPat
 
 _POINTERS = (Ops.INDEX, Ops.SHRINK, Ops.BUFFER)
 
