@@ -1,0 +1,51 @@
+"""The command line's view of fidelity: ``mockgpu isa coverage``, ``mockgpu isa show`` and ``mockgpu vectors run``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from mockgpu.isa.arch import arch_names
+from mockgpu.isa.errors import MockGPUError
+
+isa = typer.Typer(no_args_is_help=True, help="What is known of the instruction sets.")
+vectors = typer.Typer(no_args_is_help=True, help="Instruction vectors: programs with known results.")
+
+_ARCH_HELP = f"The target: {', '.join(arch_names())}."
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(isa, name="isa")
+    app.add_typer(vectors, name="vectors")
+
+
+def _fail(message: object) -> NoReturn:
+    print(f"mockgpu: {message}", file=sys.stderr)
+    raise typer.Exit(2)
+
+
+@isa.command()
+def coverage(
+    arch: Annotated[list[str] | None, typer.Option(help=f"{_ARCH_HELP} All by default.", metavar="ARCH")] = None,
+    as_json: _Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/coverage.md.")] = False,
+) -> None:
+    """Show for every format how many opcodes are decoded and executed, and by what."""
+    from mockgpu import coverage as collect
+    from mockgpu import coverage_show
+
+    try:
+        results = collect.coverages(arch or ())
+    except MockGPUError as error:
+        _fail(error)
+    if as_json:
+        print(json.dumps([result.data() for result in results], indent=1))
+    elif markdown:
+        print(coverage_show.markdown(results), end="")
+    else:
+        coverage_show.show(results)
