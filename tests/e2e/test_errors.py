@@ -16,6 +16,9 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("on_amd")
 
+#: Seconds after which a script counts as hanging.
+TIMEOUT = 120
+
 PRELUDE = """
 import time
 from tinygrad import Device, Tensor, dtypes
@@ -55,17 +58,17 @@ good = buffer.uop.buffer._buf
 """
 
 
-def script(text: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+def script(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run ``text`` after the prelude, as MOCKGPU=1 DEV=AMD python -c would."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("MOCKGPU")}
     env = {**clean, "MOCKGPU": "1", "DEV": "AMD", **environment}
     command = [sys.executable, "-c", PRELUDE + text]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
-def survives(text: str, pattern: str, within: float = 1.0, **environment: str) -> None:
+def survives(text: str, pattern: str, within: float = 1.0, env: dict[str, str] | None = None) -> None:
     """The error of ``text`` matches ``pattern``, comes ``within`` seconds of the launch, and the process goes on."""
-    done = script(text + "\ngoes_on()\n", **environment)
+    done = script(text + "\ngoes_on()\n", **(env or {}))
     assert done.returncode == 0, done.stdout + done.stderr
     seconds, rest = done.stdout.split("\n", 1)
     report, after = rest.rsplit("goes on:", 1)
@@ -134,7 +137,7 @@ expect_error(lambda: program(good, local_size=(32, 1, 1), wait=True))
 """,
         r"^HW fault: .*\n.*1(\.0)? s .*kernel spins, PC 0x[0-9a-f]+",
         within=4,
-        MOCKGPU_TIMEOUT="1",
+        env={"MOCKGPU_TIMEOUT": "1"},
     )
 
 

@@ -107,7 +107,8 @@ def test_padding_to_the_matrix_instruction() -> None:
     same(got, a.astype(np.float32) @ b.astype(np.float32), signed_zeros=False)
 
 
-OnTensors, OnArrays = Callable[[Tensor, Tensor], Tensor], Callable[[Array, Array], Array]
+OnTensors = Callable[[Tensor, Tensor], Tensor]
+OnArrays = Callable[[Array, Array], Array]
 Shape = tuple[int, ...]
 
 PRODUCTS: dict[str, tuple[OnTensors, OnArrays, Shape, Shape]] = {
