@@ -102,6 +102,8 @@ def _defaults(draft: Draft) -> dict[str, int]:
     if draft.form in _SADDR_FORMATS and (opcode.operands or "scope" in layout.field_names):
         flat_without = draft.form == "FLAT" and null is None
         values["saddr"] = 0 if flat_without else 127 if null is None else null
+    if draft.form == "VOP3PX2":
+        values["abid"] = 1  # says that the scales count
     if draft.form == "SMEM" and null is not None and opcode.operand("sbase") is not None:
         values["soffset"] = null
     if draft.form == "MIMG":

@@ -120,7 +120,8 @@ def mnemonics(arch: Arch) -> frozenset[str]:
     return frozenset(candidates(arch)) | frozenset(_dual_names(arch.tables))
 
 
-def _split_suffix(arch: Arch, mnemonic: str) -> tuple[str, str]:
+def _split_suffix(arch: Arch, half: Half) -> tuple[str, str]:
+    mnemonic = half.mnemonic
     if mnemonic in candidates(arch):
         return mnemonic, ""
     for suffix in _SUFFIXES:
@@ -130,12 +131,12 @@ def _split_suffix(arch: Arch, mnemonic: str) -> tuple[str, str]:
     hint = did_you_mean(mnemonic, mnemonics(arch))
     if mnemonic in _dual_names(arch.tables):
         hint = "; dual-issue instructions come in pairs: v_dual_... :: v_dual_..."
-    raise AsmError(f"{arch.name} has no instruction {mnemonic!r}{hint}")
+    raise AsmError(f"{arch.name} has no instruction {mnemonic!r}{hint}", column=half.column)
 
 
 def _choose(arch: Arch, half: Half, asked: frozenset[str]) -> list[Candidate]:
     """The encodings that suffix and modifiers allow."""
-    base, suffix = _split_suffix(arch, half.mnemonic)
+    base, suffix = _split_suffix(arch, half)
     found = candidates(arch)[base]
     if suffix:
         short, long, allowed = _SUFFIXES[suffix]

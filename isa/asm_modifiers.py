@@ -169,6 +169,14 @@ def _output(multiply: bool) -> Handler:
     return handle
 
 
+def _truth_table(draft: Draft, node: Node) -> None:
+    """The table of v_bitop3, in the fields of float modifiers."""
+    value = integer(node, draft.scope, 0, 255, "bitop3")
+    if "bitop3" not in draft.opcode.mnemonic:
+        raise AsmError("bitop3 is not a modifier of this instruction")
+    draft.values |= {"neg": value & 7, "abs": value >> 3 & 7, "omod": value >> 6}
+
+
 # --- DPP --------------------------------------------------------------------------------------------------------------
 
 
@@ -362,7 +370,7 @@ def _handlers() -> Mapping[str, Handler]:
     handlers |= {"op_sel": _op_sel, "op_sel_hi": _op_sel_hi, "mul": _output(True), "div": _output(False)}
     handlers |= {"neg_lo": _sign_bits("neg", "neg_lo"), "neg_hi": _sign_bits("neg_hi", "neg_hi")}
     handlers |= {"neg": _sign_bits("blgp", "neg"), "bound_ctrl": _bound_ctrl, "fi": _fetch_inactive}
-    return handlers | _dpp_handlers() | {"offset": _offset, "th": _hint, "format": _format}
+    return handlers | _dpp_handlers() | {"bitop3": _truth_table, "offset": _offset, "th": _hint, "format": _format}
 
 
 _VARIANTS = dict.fromkeys((*_dpp_handlers(), "row_mask", "bank_mask", "bound_ctrl"), "dpp16")

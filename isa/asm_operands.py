@@ -12,7 +12,7 @@ from typing import cast
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.asm_error import AsmError, did_you_mean
 from mockgpu.isa.asm_syntax import Binary, Call, Items, Joined, Node, Number, Range, Symbol, Text, Unary
-from mockgpu.isa.disasm_operands import is_float
+from mockgpu.isa.disasm_operands import HALF_FMTS, is_float
 from mockgpu.isa.registers import (
     INLINE_FLOAT_BITS,
     INLINE_FLOATS,
@@ -336,8 +336,8 @@ def _integer_code(value: int, bits: int, fmt: str, symbolic: bool) -> tuple[int,
     if symbolic:
         return LITERAL, value & _DWORD
     if bits == 64:
-        return _wide_integer_code(value)
-    width = 16 if bits <= 16 else 32
+        return _wide_integer_code(value, is_float(fmt))
+    width = 16 if fmt in HALF_FMTS or (fmt.endswith("BF16") and "PK" not in fmt) else 32
     if not -(1 << width - 1) <= value < 1 << width:
         raise ValueError(f"{value:#x} does not fit {width} bits")
     pattern = value & (1 << width) - 1
@@ -357,7 +357,7 @@ def _inline_float(pattern: int, width: int, fmt: str) -> int | None:
     return next((code for code, bits in table.items() if bits == pattern), None)
 
 
-def _wide_integer_code(value: int) -> tuple[int, int | None]:
+def _wide_integer_code(value: int, double: bool) -> tuple[int, int | None]:
     if not -(1 << 63) <= value < 1 << 64:
         raise ValueError(f"{value:#x} does not fit 64 bits")
     pattern = value & _QUADWORD
@@ -365,7 +365,7 @@ def _wide_integer_code(value: int) -> tuple[int, int | None]:
     if inline is not None:
         return inline, None
     for code, bit_pattern in INLINE_FLOAT_BITS[64].items():
-        if bit_pattern == pattern:
+        if bit_pattern == pattern or (double and bit_pattern == value << 32):  # a literal is the upper half
             return code, None
     if not -(1 << 31) <= value < 1 << 32:
         raise ValueError(f"{value:#x} does not fit the 32 bits of a literal")

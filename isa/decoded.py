@@ -107,7 +107,14 @@ class Decoded:
     @property
     def omod(self) -> int:
         """Output modifier: 0 none, 1 times 2, 2 times 4, 3 divided by 2."""
-        return self.fields.get("omod", 0)
+        return 0 if self.truth_table is not None else self.fields.get("omod", 0)
+
+    @property
+    def truth_table(self) -> int | None:
+        """The eight bits of V_BITOP3, which lie in the fields of float modifiers; None for other opcodes."""
+        if "bitop3" not in self.opcode.mnemonic:
+            return None
+        return self.fields["neg"] | self.fields["abs"] << 3 | self.fields["omod"] << 6
 
     @cached_property
     def dpp(self) -> Dpp16 | Dpp8 | None:

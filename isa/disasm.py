@@ -181,6 +181,8 @@ def _vector_modifiers(inst: Decoded, views: list[Operand]) -> str:
     sources = sum(view.field in ("src0", "src1", "src2") for view in views)
     packed = inst.format in ("VOP3P", "VOP3PX2")
     text = _packed_modifiers(inst, sources) if packed else _select_modifiers(inst, sources)
+    if inst.truth_table:
+        text = f" bitop3:{inst.truth_table:#x}{text}"
     if inst.clamp:
         text = " clamp" + text if inst.format == "VINTERP" else text + " clamp"
     text += _OMOD[inst.omod]

@@ -9,7 +9,7 @@ from mockgpu.isa.registers import INLINE_FLOAT_BITS, SCALAR_KINDS, Kind, operand
 _FLOAT_NAMES = {240: "0.5", 241: "-0.5", 242: "1.0", 243: "-1.0", 244: "2.0", 245: "-2.0", 246: "4.0", 247: "-4.0"}
 _INV_2PI = {16: "0.15915494", 32: "0.15915494", 64: "0.15915494309189532"}
 _SYMBOLIC = {n: {bits: code for code, bits in table.items()} for n, table in INLINE_FLOAT_BITS.items()}
-_HALF_FMTS = frozenset({"FMT_NUM_F16", "FMT_NUM_I16", "FMT_NUM_U16", "FMT_NUM_B16"})
+HALF_FMTS = frozenset({"FMT_NUM_F16", "FMT_NUM_I16", "FMT_NUM_U16", "FMT_NUM_B16"})
 _FLOAT_FMTS = ("F16", "F32", "F64", "BF16")
 
 
@@ -54,7 +54,7 @@ def literal_text(value: int, bits: int, fmt: str) -> str:
     if bits == 64:
         inline = value == 0 or (not is_float(fmt) and value <= 64)
         return str(value) if inline else f"{value:#x}"
-    bits = 16 if fmt in _HALF_FMTS else 32
+    bits = 16 if fmt in HALF_FMTS else 32
     width = bits
     whole, value = value, value & (1 << width) - 1
     if width == 16 and not is_float(fmt) and whole >> 16:  # only a zero-extended value has a short form

@@ -146,6 +146,7 @@ def _legacy_message(value: int) -> str:
 
 # LLVM's spelling where it differs from the manual's.
 LLVM_HWREGS = {
+    **{f"HW_REG_SQ_SHADER_{name}": f"HW_REG_{name}" for name in ("TBA_LO", "TBA_HI", "TMA_LO", "TMA_HI")},
     "HW_REG_SHADER_FLAT_SCRATCH_LO": "HW_REG_FLAT_SCR_LO",
     "HW_REG_SHADER_FLAT_SCRATCH_HI": "HW_REG_FLAT_SCR_HI",
 }

@@ -295,7 +295,7 @@ def returns_old_value(fields: Mapping[str, int]) -> bool:
 
 def _float_modifiers(parts: Parts, name: str) -> tuple[bool, bool]:
     fields, position = parts.fields, _POSITION.get(name)
-    if position is None:
+    if position is None or "bitop3" in parts.opcode.mnemonic:  # whose truth table lies in these fields
         return False, False
     neg = fields.get("neg", 0) >> position & 1
     absolute = fields.get("abs", 0) >> position & 1
