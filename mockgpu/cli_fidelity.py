@@ -49,3 +49,26 @@ def coverage(
         print(coverage_show.markdown(results), end="")
     else:
         coverage_show.show(results)
+
+
+@vectors.command()
+def run(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of vectors, one JSON object a line.")],
+    engine: Annotated[str, typer.Option(help="What executes them.", metavar="ENGINE")] = "oracle",
+    only: Annotated[str | None, typer.Option(help="Run those whose id matches.", metavar="GLOB")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes.", min=1, metavar="N")] = 1,
+    as_json: _Json = False,
+) -> None:
+    """Run vectors; the exit status is 0 only if none failed. The format is described in docs/vectors.md."""
+    from mockgpu import vector_run
+
+    try:
+        rows = vector_run.choose((row for file in files for row in vector_run.read_rows(file)), only)
+        results = list(vector_run.run_rows(rows, engine, jobs))
+    except MockGPUError as error:
+        _fail(error)
+    if not results:
+        _fail(f"no vector matches {only!r}" if only else "the files hold no vectors")
+    print(json.dumps(vector_run.data(results), indent=1) if as_json else vector_run.report(results))
+    if any(result.status == "failed" for result in results):
+        raise typer.Exit(1)

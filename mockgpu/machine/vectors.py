@@ -32,12 +32,33 @@ _OBSERVED = 16  # registers of each kind that harness A observes
 _FORMATS = {"f16": numeric.F16, "bf16": numeric.BF16, "f32": numeric.F32, "f64": numeric.F64}
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One check that failed. ``register`` is the path of the value in the row: v/lane/register, s/register, vcc, ...
+
+    ``mask`` tells the bits that are asserted. ``check`` describes a check of tolerance or class and is empty for a
+    comparison of bits; ``expected`` is then 0.
+    """
+
+    register: tuple[str, ...]
+    seen: int
+    expected: int
+    mask: int = 0xFFFFFFFF
+    check: str = ""
+
+    def __str__(self) -> str:
+        name = "/".join(self.register)
+        if self.check:
+            return f"{name}: {self.check}"
+        return f"{name}: {self.seen:#010x}, expected {self.expected:#010x} under {self.mask:#010x}"
+
+
 @dataclass
 class Outcome:
-    """The result of one vector: what differed, as text; empty means that it passed."""
+    """The result of one vector; no differences means that it passed."""
 
     id: str
-    differences: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -89,7 +110,7 @@ def run_vector(row: dict[str, Any], engine: OracleEngine | None = None) -> Outco
     data = HostMemory(memory, max(64 * lanes, 2048) + 76)
     arguments = HostMemory(memory, 8)
     memory.write_u64(arguments.va, data.va)
-    uses_scratch = row["id"].startswith("scratch")
+    uses_scratch = any("SCRATCH" in i.format for _, i in decode_all(arch, code))
     scratch = HostMemory(memory, _SCRATCH_PER_LANE * wave * waves if uses_scratch else 1)
     batch = Batch(arch, waves, wave, arch.vgprs, [(0, 0, 0)], 65536, row["id"])
     batch.ordinal[:] = np.arange(waves)
@@ -163,10 +184,10 @@ def _compare(row: dict[str, Any], batch: Batch) -> Outcome:
             continue
         seen = _value(batch, key)
         if (seen ^ expected) & mask and not (ulp and abs(seen - expected) <= ulp):
-            outcome.differences.append(f"{'/'.join(key)}: {seen:#010x}, expected {expected:#010x} under {mask:#010x}")
+            outcome.differences.append(Difference(key, seen, expected, mask))
     for check in row.get("approx", ()):
         problem = _approximate(check, batch)
-        if problem:
+        if problem is not None:
             outcome.differences.append(problem)
     return outcome
 
@@ -178,7 +199,7 @@ def _key(text: Any) -> tuple[str, ...]:
     return tuple(str(text).replace(".", "/").replace("[", "/").replace("]", "").split("/"))
 
 
-def _approximate(check: dict[str, Any], batch: Batch) -> str | None:
+def _approximate(check: dict[str, Any], batch: Batch) -> Difference | None:
     """A tolerance or class check; the pattern is gathered from ``where``, low part first."""
     fmt = check["fmt"]
     if fmt == "derived":
@@ -187,13 +208,17 @@ def _approximate(check: dict[str, Any], batch: Batch) -> str | None:
     for key, first, count in check["where"]:
         pattern |= (_value(batch, _key(key)) >> first & (1 << count) - 1) << width
         width += count
-    value = _number(fmt, pattern)
+    problem = _problem(check, _number(fmt, pattern))
+    return None if problem is None else Difference(_key(check["where"][0][0]), pattern, 0, (1 << width) - 1, problem)
+
+
+def _problem(check: dict[str, Any], value: float) -> str | None:
     if "class" in check:
         tests = {"nan": math.isnan(value), "notnan": not math.isnan(value), "notinf": not math.isinf(value)}
-        return None if tests[check["class"]] else f"{check['where']}: {value!r} is not of class {check['class']}"
+        return None if tests[check["class"]] else f"{value!r} ({check['fmt']}) is not of class {check['class']}"
     if abs(value - check["value"]) <= check["tol"]:
         return None
-    return f"{check['where']}: {value!r}, expected {check['value']!r} within {check['tol']!r}"
+    return f"{value!r} ({check['fmt']}), expected {check['value']!r} within {check['tol']!r}"
 
 
 def _number(fmt: str, pattern: int) -> float:

@@ -35,4 +35,4 @@ def engine(name: str) -> OracleEngine:
 def test_row(name: str) -> None:
     row = rows()[name]
     outcome = run_vector(row, engine(target_of(row)))
-    assert outcome.passed, "\n".join(outcome.differences)
+    assert outcome.passed, "\n".join(map(str, outcome.differences))
