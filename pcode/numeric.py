@@ -1,8 +1,8 @@
 """Float and conversion arithmetic on numpy arrays of bit patterns under a :class:`Mode`: the public names.
 
 See :mod:`~mockgpu.pcode.numeric_format` for what a bit pattern array is. Functions that depend on a format are made for
-it once: ``binary("add", F32)(mode, a, b)``. Wrap evaluations in ``numpy.errstate(all="ignore")`` and check
-:func:`host_is_ieee` once per evaluation: the arithmetic relies on the host computing IEEE doubles, with denormals.
+it once: ``binary("add", F32)(mode, a, b)``. Wrap evaluations in :func:`quiet_ieee`: the
+arithmetic relies on the host computing IEEE doubles, with denormals, and numpy would warn of every overflow.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from mockgpu.pcode.numeric_format import (
     is_zero,
     on_part,
 )
-from mockgpu.pcode.numeric_host import HostFloatError, host_is_ieee, ieee_host
+from mockgpu.pcode.numeric_host import HostFloatError, host_is_ieee, ieee_host, quiet_ieee
 from mockgpu.pcode.numeric_math import (
     CLASSES,
     ceil,
@@ -82,6 +82,6 @@ __all__ = [
     "flush_input", "flush_output", "fma", "format_of", "fract", "frexp_exponent", "from_doubles", "from_int64",
     "host_is_ieee", "ieee_host", "int_to_float", "is_denormal", "is_even", "is_inf", "is_nan", "is_signaling",
     "is_zero", "ldexp", "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic",
-    "negate", "omod", "on_part", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
+    "negate", "omod", "on_part", "quiet_ieee", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
     "to_doubles", "to_normalized", "transcendental", "trunc", "values", "widen_scaled",
 ]  # fmt: skip

@@ -12,6 +12,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 _SMALLEST_NORMAL = 2.0**-1022
 _HALF = 0.5
 _TWO = 2.0
@@ -31,6 +33,16 @@ def host_is_ieee() -> bool:
         and _ABOVE_ONE + _TIE == _NEXT_EVEN
         and -_ABOVE_ONE - _TIE == -_NEXT_EVEN
     )
+
+
+@contextlib.contextmanager
+def quiet_ieee() -> Iterator[None]:
+    """What all arithmetic of this package needs around it: the IEEE default state, and no warnings from numpy.
+
+    Raises :class:`HostFloatError`.
+    """
+    with ieee_host(), np.errstate(all="ignore"):
+        yield
 
 
 @functools.cache

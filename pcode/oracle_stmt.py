@@ -10,7 +10,7 @@ import numpy as np
 
 from mockgpu.pcode import ir, oracle_ops
 from mockgpu.pcode import numeric as num
-from mockgpu.pcode.numeric import Bits, Mask, ieee_host
+from mockgpu.pcode.numeric import Bits, Mask, quiet_ieee
 from mockgpu.pcode.oracle_expr import _ROUND_MODE, ExprCompiler, both, single
 from mockgpu.pcode.oracle_state import CompileError, Eval, Exec, LoopLimitError, OracleError, State
 
@@ -44,7 +44,7 @@ class Block:
             if node.steps is not None:
                 yield from node.steps(s)
             else:
-                with ieee_host(), np.errstate(all="ignore"):
+                with quiet_ieee():
                     node.run(s)
 
 
@@ -87,7 +87,7 @@ def _body(block: Block, s: State, watch: bool) -> Iterator[ir.Stmt]:
 def _quietly(cond: Eval, s: State, watch: bool) -> Bits:
     if not watch:
         return cond(s)
-    with ieee_host(), np.errstate(all="ignore"):
+    with quiet_ieee():
         return cond(s)
 
 

@@ -11,7 +11,7 @@ from mockgpu.pcode.oracle import Evaluator
 def evaluate(ctx: Context, evaluator: Evaluator, g: Group) -> None:
     """Evaluate a program on a group."""
     ctx.begin(g)
-    evaluator.run(ctx)
+    evaluator.run_inside(ctx)
 
 
 def branch(ctx: Context, evaluator: Evaluator, size: int) -> Step:

@@ -186,7 +186,7 @@ def memory_step(ctx: MemoryContext, program: ir.Program, kind: str) -> Step:
 
     def run(g: Group) -> None:
         ctx.begin(g)
-        evaluator.run(ctx)
+        evaluator.run_inside(ctx)
 
     return Step(run, kind)
 
@@ -198,13 +198,13 @@ def run_atomic(ctx: MemoryContext, evaluator: Evaluator, g: Group, size: int, tw
     rank = _ranks(ctx, g, size, two)
     rounds = int(rank.max()) + 1
     if rounds == 1:
-        evaluator.run(ctx)
+        evaluator.run_inside(ctx)
         return
     active = g.active
     try:
         for n in range(rounds):
             g.exec = (rank == n) & active
-            evaluator.run(ctx)
+            evaluator.run_inside(ctx)
     finally:
         g.exec = before
 

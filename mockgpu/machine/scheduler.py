@@ -19,7 +19,8 @@ from mockgpu.machine.code import Block, Code
 from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, KernelTimeout, Where
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.observer import Observer
-from mockgpu.machine.waves import BARRIER, ENDED, RUNNING, Array, Batch, Group, Index
+from mockgpu.machine.waves import BARRIER, ENDED, RUNNING, WAITING, Array, Batch, Group, Index
+from mockgpu.pcode.numeric import quiet_ieee
 
 _FAIR = 4096  # blocks after which the longest waiting wave goes first
 
@@ -41,6 +42,10 @@ class Scheduler:
 
     def run(self) -> None:
         """Run until every wave has ended. Raises GuestFault with ``where`` filled in."""
+        with quiet_ieee():
+            self._run()
+
+    def _run(self) -> None:
         if self.observer is not None:
             self.observer.waves_start(self.batch)
         deadline = time.monotonic() + self.timeout
@@ -115,7 +120,7 @@ class Scheduler:
         return self._limit is None or pc < self._limit
 
     def _deadlock(self) -> Deadlock:
-        waiting = np.flatnonzero(self.batch.state == BARRIER)
+        waiting = np.flatnonzero((self.batch.state == BARRIER) | (self.batch.state == WAITING))
         fault = Deadlock(f"{len(waiting)} waves wait at a barrier that cannot complete")
         one = int(waiting[0])
         index = slice(one, one + 1)
@@ -196,6 +201,8 @@ class Scheduler:
     def _after_move(self) -> None:
         """Release barriers that are complete. Waves that have ended count as arrived."""
         batch = self.batch
+        if batch.barriers is not None:
+            batch.barriers.settle()
         waiting = batch.state == BARRIER
         if not waiting.any():
             return

@@ -14,7 +14,7 @@ Run: TypeAlias = Callable[[Group], None]
 
 @dataclass(slots=True)
 class Step:
-    """``run`` executes the instruction on a group. ``kind`` is its class in statistics.
+    """``run`` executes the instruction on a group, inside ``numeric.quiet_ieee``. ``kind`` is its class in statistics.
 
     ``ends``: the step ends a block, because it may write PC, MODE or the waves' state.
     """

@@ -182,7 +182,7 @@ class VectorContext(Context):
         """Execute on a group; lanes that DPP turns off are inactive meanwhile."""
         self.begin(g)
         if self.shuffle is None:
-            evaluator.run(self)
+            evaluator.run_inside(self)
             return
         self.invalid, lanes = self.shuffle.lanes(g)
         before = g.exec
@@ -191,7 +191,7 @@ class VectorContext(Context):
             g.exec = np.broadcast_to(g.exec, (g.n, g.lanes))
         narrowed = g.exec
         try:
-            evaluator.run(self)
+            evaluator.run_inside(self)
         finally:
             if g.exec is narrowed:  # not if EXEC was written
                 g.exec = before

@@ -59,7 +59,7 @@ class _Half(VectorContext):
     def compute(self, g: Group) -> None:
         self.begin(g)
         self.pending.clear()
-        self.evaluator.run(self)
+        self.evaluator.run_inside(self)
 
     def commit(self, g: Group) -> None:
         for write, value, bits, mask in self.pending:

@@ -17,6 +17,7 @@ from mockgpu.machine.execute import build_step
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import EXEC, Batch, Group
+from mockgpu.pcode.numeric import quiet_ieee
 
 ARCH = get_arch("gfx1100")
 #: No semantics: graphics, typed buffers, global data share, LDS-DMA, counters and modes of other use.
@@ -63,7 +64,8 @@ def execute(step: Step) -> None:
         return
     waves = batch()
     waves.sgpr[EXEC] = 0 if step.kind in ("vmem", "lds") else 0x8FFF00F3
-    step.run(Group(waves, slice(0, 3), 3, Memory(), 0x1000, 0x3C0))
+    with quiet_ieee():
+        step.run(Group(waves, slice(0, 3), 3, Memory(), 0x1000, 0x3C0))
 
 
 @pytest.mark.parametrize("base", sorted({leaf.base.name for leaf in leaves(ARCH)}))
