@@ -194,7 +194,7 @@ def _vector_modifiers(inst: Decoded, views: list[Operand]) -> str:
 def _select_modifiers(inst: Decoded, sources: int) -> str:
     opsel = inst.fields.get("opsel", 0)
     selects = inst.mnemonic.startswith(_SELECTING) or any(view.bits == 16 for view in inst.operands)
-    if not opsel or inst.mnemonic in _HALVES_ONLY or not selects:
+    if not opsel or inst.mnemonic in _HALVES_ONLY or "_legacy_" in inst.mnemonic or not selects:
         return ""
     sources += inst.opcode.implicit.reads_destination  # the accumulator counts as the last source
     plain = inst.mnemonic.startswith("v_cmpx") or (inst.mnemonic.startswith("v_cmp") and inst.dpp is not None)

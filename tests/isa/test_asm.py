@@ -18,13 +18,13 @@ FEATURES = {"gfx1201": "+real-true16"}
 TARGETS = ("gfx1100", "gfx1201", "gfx942", "gfx950")
 
 
-def programs(name, rounds, seed):
-    """(layout, bytes) of random instructions of every opcode and layout."""
+def programs(name, seed, share=1.0):
+    """(layout, bytes) of a random instruction for every opcode and layout, or for a share of them."""
     arch, rng = get_arch(name), random.Random(seed)
     for leaf in leaves(arch):
         for layout in layouts(leaf, arch):
-            for number in range(rounds):
-                yield layout, random_instruction(rng, arch, leaf, layout, modifiers=bool((number + seed) % 2))
+            if rng.random() < share:
+                yield layout, random_instruction(rng, arch, leaf, layout, modifiers=rng.random() < 0.5)
 
 
 @pytest.mark.parametrize(("name", "least"), [("gfx1100", 3300), ("gfx1201", 3200), ("gfx942", 2200), ("gfx950", 2300)])
@@ -34,7 +34,7 @@ def test_text_gives_the_same_text_again(name, least):
     Bytes may differ in bits that no text shows: fields of absent operands, literals that have an inline form.
     """
     arch, counts = get_arch(name), Counter()
-    for layout, data in programs(name, 1, seed=5):
+    for layout, data in programs(name, seed=5):
         inst = decode(arch, data)
         try:
             again = assemble_instruction(arch, inst.text)
@@ -80,12 +80,12 @@ EXPLAINED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "least"), [("gfx1100", 3000), ("gfx1201", 2900), ("gfx942", 1900), ("gfx950", 2000)])
+@pytest.mark.parametrize(("name", "least"), [("gfx1100", 1100), ("gfx1201", 1100), ("gfx942", 700), ("gfx950", 700)])
 def test_bytes_equal_llvm(name, least):
     """Both assemblers read the text of LLVM's disassembler."""
     require_llvm()
     arch, features, equal, differences = get_arch(name), FEATURES.get(name, ""), 0, []
-    for _, data in programs(name, 1, seed=6):
+    for _, data in programs(name, seed=6, share=0.4):
         text, size = disassemble_one(data, name, features)
         if not size or "/*" in text or "Warning" in text:
             continue
