@@ -17,7 +17,7 @@ from typing import Protocol
 
 from mockgpu.isa.errors import MockGPUError
 from mockgpu.machine.clock import DeviceClock
-from mockgpu.machine.errors import Deadlock, GuestFault
+from mockgpu.machine.errors import Deadlock, EmulatorError, GuestFault
 from mockgpu.machine.launch import Engine, Launch, LaunchStats
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.pm4_dispatch import ScratchUnits
@@ -221,10 +221,15 @@ class Machine:
         return any_progress
 
     def _run_queue(self, device: Device, queue: RingQueue) -> bool:
+        progress = False
         try:
             progress = queue.run()
+        except Exception as error:
+            # A mistake of the emulator. It takes the way of every fault, so that the process can go on.
+            log.exception("a mistake of mockgpu itself, please report it")
+            queue.error = EmulatorError(f"{queue.name}: internal error of mockgpu, {type(error).__name__}: {error}")
         except BaseException as error:
-            # Not a fault of the guest but of the emulator (or Ctrl-C): leave no queue half way, and let it out.
+            # Ctrl-C: leave no queue half way, and let it out.
             queue.error = GuestFault(f"{queue.name}: stopped by {type(error).__name__}: {error}")
             device.fail(queue.error)
             raise

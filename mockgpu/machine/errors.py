@@ -96,3 +96,8 @@ class PacketError(GuestFault):
     opcode: int = 0
     dwords: tuple[int, ...] = ()
     offset: int = 0
+
+
+@dataclass
+class EmulatorError(GuestFault):
+    """A mistake of the emulator itself, not of the guest. Its cause is logged with a traceback."""

@@ -3,7 +3,15 @@
 import pytest
 from support.queues import Bench, Feed, lo_hi, pkt3
 
-from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, PacketError, PageFault, Where
+from mockgpu.machine.errors import (
+    Deadlock,
+    EmulatorError,
+    GuestFault,
+    IllegalInstruction,
+    PacketError,
+    PageFault,
+    Where,
+)
 from mockgpu.machine.queue import MAX_DEPTH, Status
 
 NOP, WAIT, RELEASE, IB, WRITE, DISPATCH, SET_SH = 0x10, 0x3C, 0x49, 0x3F, 0x37, 0x15, 0x76
@@ -192,11 +200,25 @@ def dispatch(feed: Feed) -> None:
     feed.send(*pkt3(SET_SH, num_thread, 1, 1, 1), *pkt3(DISPATCH, 1, 1, 1, 1))
 
 
-def test_error_of_the_emulator_itself_comes_out_and_leaves_the_queue_stopped() -> None:
+def test_error_of_the_emulator_itself_is_a_fault_that_says_so(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
     bench.engine.error = ZeroDivisionError("oops")
     feed = bench.pm4()
-    with pytest.raises(ZeroDivisionError):
+    dispatch(feed)
+    assert isinstance(bench.driver.faults[0], EmulatorError)
+    assert "internal error of mockgpu, ZeroDivisionError: oops" in str(bench.driver.faults[0])
+    assert "Traceback" in caplog.text
+    bench.engine.error = None
+    bench.device.reset()
+    dispatch(feed)
+    assert len(bench.engine.launches) == 2
+
+
+def test_interrupt_by_the_user_comes_out_and_leaves_the_queue_stopped() -> None:
+    bench = Bench()
+    bench.engine.error = KeyboardInterrupt()
+    feed = bench.pm4()
+    with pytest.raises(KeyboardInterrupt):
         dispatch(feed)
     assert isinstance(bench.driver.faults[0], GuestFault)
     bench.engine.error = None
