@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import Relocation, RelocationSection
+from elftools.elf.sections import Symbol as ELFSymbol
 from elftools.elf.sections import SymbolTableSection
 
 from mockgpu.isa.arch import Arch, arch_names, get_arch
@@ -22,6 +25,8 @@ _EM_AMDGPU = 224
 _MACH_MASK = 0xFF
 _DESCRIPTOR = struct.Struct("<IIIIq20xIIIHH4x")
 _SUFFIX = ".kd"
+#: PC-relative relocations by number: size in bytes and right shift. R_AMDGPU_REL32, REL64, REL32_LO, REL32_HI.
+_RELATIVE = {4: (4, 0), 5: (8, 0), 10: (4, 0), 11: (4, 32)}
 
 
 class CodeObjectError(MockGPUError):
@@ -128,7 +133,10 @@ class CodeObject:
 
 
 def load_code_object(data: bytes) -> CodeObject:
-    """Parse a linked code object (ELF shared object). Raises CodeObjectError."""
+    """Parse a code object: a linked one (ELF shared object), or what a compiler emits before linking (relocatable).
+
+    The sections of a relocatable one are placed one behind the other. Raises CodeObjectError.
+    """
     try:
         return _load(data)
     except (ELFError, struct.error) as error:
@@ -143,13 +151,60 @@ def _load(data: bytes) -> CodeObject:
     if text is None:
         raise CodeObjectError("no .text section")
     mach = elf["e_flags"] & _MACH_MASK
-    return CodeObject(mach, _image(elf), _symbols(elf), text["sh_addr"], text["sh_size"])
+    places = _places(elf)
+    image = _placed(elf, places) if places else _image(elf)
+    return CodeObject(mach, image, _symbols(elf, places), _address(elf, ".text", places), text["sh_size"])
+
+
+def _places(elf: ELFFile) -> Mapping[int, int]:
+    """Addresses by section number for the sections of a relocatable file that occupy memory; empty for a linked one."""
+    if elf["e_type"] != "ET_REL":
+        return {}
+    places, at = {}, 0
+    for number, section in enumerate(elf.iter_sections()):
+        if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section["sh_size"]:
+            align = max(1, section["sh_addralign"])
+            places[number] = at = -(-at // align) * align
+            at += section["sh_size"]
+    return places
+
+
+def _address(elf: ELFFile, name: str, places: Mapping[int, int]) -> int:
+    number = elf.get_section_index(name)
+    address: int = places[number] if number in places else elf.get_section(number)["sh_addr"]
+    return address
+
+
+def _placed(elf: ELFFile, places: Mapping[int, int]) -> bytes:
+    sections = {number: elf.get_section(number) for number in places}
+    image = bytearray(max(at + sections[number]["sh_size"] for number, at in places.items()))
+    for number, at in places.items():
+        data = sections[number].data()
+        image[at : at + len(data)] = data
+    for section in elf.iter_sections():
+        if isinstance(section, RelocationSection) and section["sh_info"] in places:
+            symbols = elf.get_section(section["sh_link"])
+            for entry in section.iter_relocations():
+                _relocate(image, entry, symbols.get_symbol(entry["r_info_sym"]), section["sh_info"], places)
+    return bytes(image)
+
+
+def _relocate(image: bytearray, entry: Relocation, symbol: ELFSymbol, section: int, places: Mapping[int, int]) -> None:
+    """Apply one relocation. Those against symbols of other files stay zero: what is shown does not depend on them."""
+    if symbol["st_shndx"] not in places:
+        return
+    if entry["r_info_type"] not in _RELATIVE:
+        raise CodeObjectError(f"relocation of type {entry['r_info_type']} in a file that is not linked")
+    size, shift = _RELATIVE[entry["r_info_type"]]
+    place = places[section] + entry["r_offset"]
+    distance = places[symbol["st_shndx"]] + symbol["st_value"] + entry["r_addend"] - place
+    image[place : place + size] = (distance >> shift & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
 def _image(elf: ELFFile) -> bytes:
     segments = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
     if not segments:
-        raise CodeObjectError("no loadable segment: the object has not been linked")
+        raise CodeObjectError("no loadable segment in a linked file")
     image = bytearray(max(s["p_vaddr"] + s["p_memsz"] for s in segments))
     for segment in segments:
         start = segment["p_vaddr"]
@@ -157,7 +212,7 @@ def _image(elf: ELFFile) -> bytes:
     return bytes(image)
 
 
-def _symbols(elf: ELFFile) -> Mapping[str, Symbol]:
+def _symbols(elf: ELFFile, places: Mapping[int, int]) -> Mapping[str, Symbol]:
     found: dict[str, Symbol] = {}
     for section in elf.iter_sections():
         if not isinstance(section, SymbolTableSection):
@@ -165,5 +220,6 @@ def _symbols(elf: ELFFile) -> Mapping[str, Symbol]:
         for entry in section.iter_symbols():
             if entry.name:
                 kind = entry["st_info"]["type"]
-                found[entry.name] = Symbol(entry.name, entry["st_value"], entry["st_size"], str(kind))
+                address = places.get(entry["st_shndx"], 0) + entry["st_value"]
+                found[entry.name] = Symbol(entry.name, address, entry["st_size"], str(kind))
     return found

@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from support.llvm_mc import assemble_object, require_llvm
 
 from mockgpu.isa.codeobject import CodeObjectError, KernelDescriptor, load_code_object
 from mockgpu.isa.decode import decode_all
@@ -103,3 +104,38 @@ def test_recorded_code_objects():
         for kernel in found.kernels.values():
             texts = [inst.text for _, inst in decode_all(found.arch, found.code(kernel))]
             assert "s_endpgm" in texts
+
+
+_TWO_KERNELS = """
+.text
+.globl first
+.p2align 8
+.type first,@function
+first:
+  s_nop 1
+  s_endpgm
+.size first, 8
+.globl second
+.p2align 8
+.type second,@function
+second:
+  s_nop 2
+  s_endpgm
+.size second, 8
+.rodata
+.amdhsa_kernel first
+  .amdhsa_next_free_vgpr 1
+  .amdhsa_next_free_sgpr 1
+.end_amdhsa_kernel
+.amdhsa_kernel second
+  .amdhsa_next_free_vgpr 1
+  .amdhsa_next_free_sgpr 1
+.end_amdhsa_kernel
+"""
+
+
+def test_an_object_that_is_not_linked_finds_its_kernels_by_relocation() -> None:
+    require_llvm()
+    found = load_code_object(assemble_object(_TWO_KERNELS, "gfx1100"))
+    code = {name: next(decode_all(found.arch, found.code(k)))[1].text for name, k in found.kernels.items()}
+    assert code == {"first": "s_nop 1", "second": "s_nop 2"}
