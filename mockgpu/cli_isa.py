@@ -112,7 +112,7 @@ def dis(
     data = _read(file)
     try:
         if data.startswith(_ELF):
-            bad = _code_object(load_code_object(data), arch, kernel, pcode)
+            bad = show_code_object(load_code_object(data), arch, kernel, pcode)
         else:
             bad = _raw_code(data, arch, kernel, pcode, wave64)
     except MockGPUError as error:
@@ -133,7 +133,8 @@ def _raw_code(data: bytes, arch: str | None, kernel: str | None, pcode: bool, wa
     return _show(listing(target, data, wave_size=_lanes(target, wave64)), pcode)
 
 
-def _code_object(code: CodeObject, arch: str | None, kernel: str | None, pcode: bool) -> int:
+def show_code_object(code: CodeObject, arch: str | None = None, kernel: str | None = None, pcode: bool = False) -> int:
+    """Print the kernels of a code object, or one of them; the number of pieces that are no instruction."""
     target = _arch(arch) if arch else code.arch
     if kernel is not None and kernel not in code.kernels:
         _fail(f"there is no kernel {kernel!r}; there are: {', '.join(code.kernels) or 'none'}", 2)

@@ -80,6 +80,8 @@ def watch_amd(ops_amd: ModuleType) -> None:
     """After ops_amd: name the code of kernels for reports, and take part in the handling of faults."""
     from mockgpu import finalizers, recovery  # loads the drivers
 
+    if ops_amd.PROFILE > 0 and ops_amd.SQTT > 0:
+        raise target.NotEmulatedError("SQTT", int(ops_amd.SQTT.value), "thread tracing by the device", ("0",))
     finalizers.put_off_frees(ops_amd.AMDAllocator)
     recovery.register_code(ops_amd.AMDProgram)
     recovery.report_faults(ops_amd.KFDIface)
@@ -109,6 +111,15 @@ def key_compiler(module: ModuleType) -> None:
         return init
 
     module.AMDLLVMCompiler.__init__ = keyed(module.AMDLLVMCompiler.__init__)
+    module.AMDLLVMCompiler.disassemble = _disassemble
+
+
+def _disassemble(compiler: Any, code_object: bytes) -> None:
+    """What DEBUG=7 shows; tinygrad would start an ``llvm-objdump``, which need not be there."""
+    from mockgpu.cli_isa import show_code_object
+    from mockgpu.isa.codeobject import load_code_object
+
+    show_code_object(load_code_object(code_object))
 
 
 # -- the CPU device ---------------------------------------------------------------------------------------------------

@@ -114,3 +114,15 @@ def test_a_missing_clang_is_named_with_the_command_that_installs_it(run: Run) ->
     result = run(OF_NO_DEVICE, env={**NO_CLANG, "DEV": "AMD;CPU:CLANG"})
     assert "No such file or directory: 'no-clang'" in result.stderr
     assert 'pip install "mockgpu[cpu]"' in result.stderr.splitlines()[-2]
+
+
+def test_thread_tracing_is_refused_by_name(run: Run) -> None:
+    code = "from tinygrad import Tensor; (Tensor([1, 2]) + 1).tolist()"
+    result = run(code, env={"MOCKGPU": "1", "DEV": "AMD", "SQTT": "1", "PROFILE": "1"})
+    assert "SQTT=1: thread tracing by the device is not emulated; good values are: 0" in result.stderr
+
+
+def test_debug_7_shows_the_code_without_an_objdump(run: Run) -> None:
+    code = "from tinygrad import Tensor; (Tensor([1, 2]) + 1).tolist()"
+    result = run(code, env={"MOCKGPU": "1", "DEV": "AMD", "DEBUG": "7", "PATH": "/nowhere"})
+    assert "s_endpgm" in result.stdout and result.returncode == 0, result.stderr
