@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from mockgpu.isa.arch import arch_names
+from mockgpu.isa.arch import arch_names, get_arch
 from mockgpu.isa.errors import MockGPUError
 
 isa = typer.Typer(no_args_is_help=True, help="What is known of the instruction sets.")
@@ -49,6 +49,25 @@ def coverage(
         print(coverage_show.markdown(results), end="")
     else:
         coverage_show.show(results)
+
+
+@isa.command()
+def show(
+    name: Annotated[str, typer.Argument(help="An assembly name such as v_div_fmas_f32.", metavar="NAME")],
+    arch: Annotated[str, typer.Option(help=_ARCH_HELP, metavar="ARCH")] = "gfx1100",
+    as_json: _Json = False,
+) -> None:
+    """Show all that is known of one instruction: encodings, operands, pseudocode, errata, and an executed example."""
+    from mockgpu import instruction_page, instruction_show
+
+    try:
+        page = instruction_page.page(name, get_arch(arch))
+    except MockGPUError as error:
+        _fail(error)
+    if as_json:
+        print(json.dumps(page.data(), indent=1))
+    else:
+        instruction_show.show(page)
 
 
 @vectors.command()
