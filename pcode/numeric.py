@@ -75,13 +75,13 @@ from mockgpu.pcode.numeric_modify import absolute, clamp, maximum_number, minimu
 from mockgpu.pcode.numeric_small import narrow_scaled, narrow_scaled_stochastic, stochastic, widen_scaled
 
 __all__ = [
-    "BF6", "BF8", "BF8_FNUZ", "BF16", "CLASSES", "F16", "F32", "F64", "FP4", "FP6", "FP8", "FP8_FNUZ",
-    "Bits", "Denorm", "FloatFormat", "FloatMode", "HostFloatError", "Mask", "Mode", "NumericError", "Round",
-    "absolute", "as_signed", "binary", "boxed", "ceil", "clamp", "classify", "compare", "constant", "container",
-    "exponent_field", "extend", "finish", "float_mode", "float_to_float", "float_to_int", "floor", "flush",
-    "flush_input", "flush_output", "fma", "format_of", "fract", "frexp_exponent", "from_doubles", "from_int64",
-    "host_is_ieee", "ieee_host", "int_to_float", "is_denormal", "is_even", "is_inf", "is_nan", "is_signaling",
-    "is_zero", "ldexp", "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic",
-    "negate", "omod", "on_part", "quiet_ieee", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
+    "BF6", "BF8", "BF8_FNUZ", "BF16", "CLASSES", "F16", "F32", "F64", "FP4", "FP6", "FP8", "FP8_FNUZ", "Bits",
+    "Denorm", "FloatFormat", "FloatMode", "HostFloatError", "Mask", "Mode", "NumericError", "Round", "absolute",
+    "as_signed", "binary", "boxed", "ceil", "clamp", "classify", "compare", "constant", "container", "exponent_field",
+    "extend", "finish", "float_mode", "float_to_float", "float_to_int", "floor", "flush", "flush_input",
+    "flush_output", "fma", "format_of", "fract", "frexp_exponent", "from_doubles", "from_int64", "host_is_ieee",
+    "ieee_host", "int_to_float", "is_denormal", "is_even", "is_inf", "is_nan", "is_signaling", "is_zero", "ldexp",
+    "mantissa", "maximum_number", "minimum_number", "narrow_scaled", "narrow_scaled_stochastic", "negate", "omod",
+    "on_part", "quiet_ieee", "quieted", "rcp", "resize", "rndne", "rsq", "saturate_doubles", "sqrt", "stochastic",
     "to_doubles", "to_normalized", "transcendental", "trunc", "values", "widen_scaled",
 ]  # fmt: skip

@@ -53,11 +53,8 @@ def _fixed(value: int) -> BitsReader:
 
 
 def _write_scc(g: Group, value: Array, bits: int, mask: Array | None) -> None:
-    new = np.broadcast_to(as_bits(value, 1), (g.n, 1))[:, 0]
-    if mask is None:
-        g.batch.scc[g.index] = new
-    else:
-        g.batch.scc[g.index] = np.where(np.broadcast_to(mask, (g.n, 1))[:, 0], new, g.batch.scc[g.index])
+    scc, new = g.batch.scc, as_bits(value, 1)
+    scc[g.index, None] = new if mask is None else np.where(mask, new, scc[g.index, None])
 
 
 def _write_pair(code: int) -> BitsWriter:
@@ -150,7 +147,7 @@ class Context:
         """Attach to the waves that execute now."""
         self.g = g
         self.waves = g.n
-        self.mode = Mode.from_register(g.mode, self.arch.family, fp8_fnuz=self.arch.fp8_fnuz)
+        self.mode = g.float_mode
 
     # -- the evaluator's protocol -----------------------------------------------------------------------------
 

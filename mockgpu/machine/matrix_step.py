@@ -18,7 +18,6 @@ from mockgpu.machine.matrix_ops import Kind, MatrixError, matrix_op
 from mockgpu.machine.operands import constant_of, register_row
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
-from mockgpu.pcode.numeric import Mode
 
 Rows: TypeAlias = Callable[[Group], Array]
 
@@ -65,10 +64,9 @@ def _build(instruction: Instruction, wave_size: int) -> Callable[[Group], None]:
     first = register_row(vdst)
 
     def run(g: Group) -> None:
-        mode = Mode.from_register(g.mode, arch.family, fp8_fnuz=arch.fp8_fnuz)
         out = matrix.execute(
             name, arch.name, wave_size, a(g), b(g), c(g), index(g)[0] if index is not None else None,
-            (scales[0](g), scales[1](g)) if scales else None, modifiers, mode, old(g),
+            (scales[0](g), scales[1](g)) if scales else None, modifiers, g.float_mode, old(g),
         )  # fmt: skip
         g.batch.vgpr[first : first + out.shape[0], g.index] = out
 

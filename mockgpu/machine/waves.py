@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mockgpu.isa.arch import Arch
 from mockgpu.machine.memory import Memory
+from mockgpu.pcode.numeric_mode import Mode
 
 Array: TypeAlias = npt.NDArray[Any]
 Index: TypeAlias = "slice | npt.NDArray[np.intp]"
@@ -22,8 +23,8 @@ SCALARS = 128
 VCC, EXEC, TTMP = 106, 126, 108
 ACCUMULATION = 256  # row of the first accumulation register
 
-#: Why a wave does not run.
-RUNNING, BARRIER, ENDED = 0, 1, 2
+#: Why a wave does not run: it waits at S_BARRIER, it has ended, it waits for a split barrier.
+RUNNING, BARRIER, ENDED, WAITING = 0, 1, 2, 3
 
 
 def unpack_lanes(low: Array, high: Array | None, lanes: int) -> npt.NDArray[np.bool_]:
@@ -78,6 +79,8 @@ class Batch:
         self.lds = np.zeros(max(1, len(self.workgroups)) * self.lds_stride + 8, np.uint8)
         self.lane_ids = np.arange(self.lanes, dtype=np.uint32)[None, :]
         self.observer: Any = None  # an Observer, set while one watches
+        self.barriers: Any = None  # the mockgpu.machine.barrier.Barriers of a batch that uses split barriers
+        self.interrupts: list[int] = []  # M0 of every MSG_INTERRUPT that waves sent, in order
         self.clock = 0  # instructions executed so far: a deterministic cycle counter
 
     def exec_mask(self, index: Index) -> npt.NDArray[np.bool_]:
@@ -90,17 +93,22 @@ class Group:
 
     ``index`` selects the waves along the W axis (a slice where they are neighbours, which costs no copy).
     ``exec`` is None while every lane of every wave is active, else booleans (n, L).
+    ``mode`` is the MODE register, ``float_mode`` what it says about arithmetic.
     ``pc`` is the address of the executing instruction. ``moved`` says that the waves' PCs were written, ``changed``
     that their MODE or state was, so that they may no longer be a group.
     """
 
-    __slots__ = ("active", "batch", "changed", "exec", "index", "lanes", "memory", "mode", "moved", "n", "pc", "whole")
+    __slots__ = (
+        "active", "batch", "changed", "exec", "float_mode", "index", "lanes", "memory", "mode", "moved", "n", "pc",
+        "whole",
+    )  # fmt: skip
 
     def __init__(self, batch: Batch, index: Index, n: int, memory: Memory, pc: int, mode: int):
         self.batch, self.index, self.n, self.memory = batch, index, n, memory
         self.whole = isinstance(index, slice)
         self.lanes = batch.lanes
         self.pc, self.mode = pc, mode
+        self.float_mode = Mode.from_register(mode, batch.arch.family, fp8_fnuz=batch.arch.fp8_fnuz)
         self.moved = self.changed = False
         self.exec: npt.NDArray[np.bool_] | None = None
         self.active: npt.NDArray[np.bool_]
@@ -126,11 +134,7 @@ class Group:
     def write_scalar(self, code: int, value: Array, mask: Array | None = None) -> None:
         """Write one scalar register of the waves. ``value`` and ``mask`` broadcast to (n, 1)."""
         row = self.batch.sgpr[code]
-        new = np.broadcast_to(value, (self.n, 1))[:, 0]
-        if mask is None:
-            row[self.index] = new
-        else:
-            row[self.index] = np.where(np.broadcast_to(mask, (self.n, 1))[:, 0], new, row[self.index])
+        row[self.index, None] = value if mask is None else np.where(mask, value, row[self.index, None])
         if code >= EXEC:
             self.refresh_exec()
 
@@ -177,9 +181,7 @@ class Group:
     # -- program counter --------------------------------------------------------------------------------------
 
     def jump(self, target: Array, mask: Array | None = None) -> None:
-        """Set the PC of the waves that ``mask`` (n, 1) selects; the others go on behind this instruction."""
-        pcs = np.broadcast_to(target, (self.n, 1))[:, 0].astype(np.int64)
-        if mask is not None:
-            pcs = np.where(np.broadcast_to(mask, (self.n, 1))[:, 0], pcs, self.batch.pc[self.index])
-        self.batch.pc[self.index] = pcs
+        """Set the PC, int64, of the waves that ``mask`` (n, 1) selects; the others go on behind this instruction."""
+        pc = self.batch.pc
+        pc[self.index, None] = target if mask is None else np.where(mask, target, pc[self.index, None])
         self.moved = True
