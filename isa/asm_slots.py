@@ -311,8 +311,6 @@ def _image_address(draft: Draft, node: Node) -> None:
     items = node.items if isinstance(node, Items) else (node,)
     if isinstance(node, Items) and len(names) == 1 and len(items) > 1:
         raise AsmError("expected one address range", column=node.column)
-    if not isinstance(node, Items) and len(names) > 1:
-        raise AsmError("expected a list of addresses", column=node.column)
     if len(items) > len(names):
         raise AsmError(f"at most {len(names)} addresses", column=items[len(names)].column)
     for name, item in zip(names, items, strict=False):

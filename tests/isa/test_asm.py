@@ -74,6 +74,9 @@ def refusable(reason, text):
 # Where LLVM's assembler differs on its own text: (pattern of the text, reason).
 EXPLAINED = [
     (r"^s_(atc_probe|prefetch)", "LLVM keeps five bits of a seven-bit immediate"),
+    (r"^s_version ", "LLVM names generations; here the number is written"),
+    (r"sendmsg\(MSG_GS", "messages of geometry shaders, which compute kernels do not send"),
+    (r"^s_set_gpr_idx_", "LLVM invents a modifier syntax for GFX9 index modes, which CDNA3 has dropped"),
     (r"^v_mfma_ld_scale_b32 ", "half of a scaled matrix instruction"),
     (r"_dpp .*0x.* dpp8:", "LLVM lets a 16-bit constant name a literal, for which a DPP form has no room"),
     (r"^v_cvt_(pk_)?f32_(bf8|fp8)_sdwa ", "the selectors that this text leaves out have no effect"),
