@@ -22,7 +22,7 @@ elsif isDENORM(S1.f32) then
   tmp = ldexp(S0.f32, 64)
 elsif huge && tiny then
   carry = 1'1U;
-  if S0.u32 == S1.u32 then tmp = ldexp(S0.f32, 64) endif
+  if S0.u32 == S1.u32 then tmp = ldexp(S0.f32, -64) endif
 elsif huge then
   tmp = ldexp(S0.f32, -64)
 elsif tiny then
@@ -52,7 +52,7 @@ elsif isDENORM(S1.f64) then
   tmp = ldexp(S0.f64, 128)
 elsif huge && tiny then
   carry = 1'1U;
-  if S0.u64 == S1.u64 then tmp = ldexp(S0.f64, 128) endif
+  if S0.u64 == S1.u64 then tmp = ldexp(S0.f64, -128) endif
 elsif huge then
   tmp = ldexp(S0.f64, -128)
 elsif tiny then
@@ -74,7 +74,8 @@ DIVISION = (
         "x == DENORM stands for 'x is a denormal'; VCC = 0 or 1 stands for the lane's bit; a zero operand leaves VCC"
         " clear; D0 is not written in some cases",
         "D0 is S0 where nothing is scaled; a zero operand gives NAN and sets VCC; 1/S1 counts as denormal when it is"
-        " below the smallest normal f32",
+        " below the smallest normal f32; a denominator whose reciprocal is denormal is made smaller even where the"
+        " quotient is denormal too, for the document's 2**64 would overflow it",
         "vectors vop3-0015, vop3-0019, vop3-0020",
         text=_DIV_SCALE_F32,
     ),

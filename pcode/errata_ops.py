@@ -87,14 +87,16 @@ COMPARE_CONVERT = (
         text="D0.f32 = 32'F(32'I(S0.i4)) * 0.0625F",
     ),
     Erratum(
-        "sr-fp8-mantissa",
+        "sr-fp8",
         ("rdna4", "cdna"),
-        r"V_CVT_SR_(FP8|BF8)_F32",
+        r"V_CVT_SR_(?P<t>FP8|BF8)_F32",
         "correction",
-        "takes the low bits of the normalised mantissa as the mantissa field",
-        "the field itself",
-        "reading of the text",
-        edits=(("23'B(mantissa(S0.f32))", "S0.u32[22 : 0]"),),
+        "adds the random bits to the mantissa, which wraps around without a carry into the exponent, and rounds the sum"
+        " to nearest even, which may change a number that needs no rounding",
+        "adds the random bits below the last kept one and cuts off; a number that needs no rounding stays",
+        "conversion tests on gfx950: exactly representable values do not depend on the seed",
+        text="tmp = f32_to_{t}_sr(S0.f32, S1.u32);\ndstbyte = OPSEL[3 : 2].i32 * 8;\n"
+        "VGPR[laneId][VDST.u32][dstbyte + 7 : dstbyte].{t} = tmp",
     ),
     Erratum(
         "scalef32-f16-half",

@@ -103,6 +103,8 @@ _INTEGER = (
 _STOCHASTIC = (
     Signature("f32_to_f16_sr", 2, F16, "stochastic rounding of a by the random u32 b"),
     Signature("f32_to_bf16_sr", 2, BF16, "stochastic rounding of a by the random u32 b"),
+    Signature("f32_to_fp8_sr", 2, FP8, "stochastic rounding of a by the random u32 b"),
+    Signature("f32_to_bf8_sr", 2, BF8, "stochastic rounding of a by the random u32 b"),
 )
 
 

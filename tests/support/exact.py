@@ -290,7 +290,7 @@ def convert(src: Format, dst: Format, mode: Mode, x: int, rounding: int | None =
         return sign | dst.inf | dst.quiet | (payload << more if more > 0 else payload >> -more)
     sign = dst.sign if src.is_negative(x) else 0
     if src.is_inf(x):
-        if dst.special == "ieee" and not ovfl:
+        if dst.special == "ieee":
             return sign | dst.inf
         return sign | dst.max if ovfl else (dst.nan if dst.special == "fnuz" else sign | dst.nan)
     how = mode.rounding(dst) if rounding is None else rounding
