@@ -89,7 +89,8 @@ class VectorContext(Context):
 
     def _plain(self, operand: Operand, bits: int) -> Reader:
         if operand.sel is not None:
-            return sdwa.selected(reader(self.arch, operand, bits=32), operand)
+            whole = reader(self.arch, operand, bits=32)
+            return whole if "SDWA_SRC0_SEL" in self.program.reads else sdwa.selected(whole, operand)
         plain = reader(self.arch, operand, bits=bits)
         if operand.field in ("src0", "srcx0") and self.shuffle is not None:
             fetch, shuffle = plain, self.shuffle
@@ -144,7 +145,9 @@ class VectorContext(Context):
         reg, high = register_row(operand), int(operand.hi)
         modify = modifiers.result_modifier(operand.fmt, self.instruction.omod, self.instruction.clamp)
         part = self.instruction.sdwa
-        plain = self._register_writer(reg, high) if part is None else self._part_writer(reg, part)
+        plain = self._register_writer(reg, high)
+        if part is not None and operand.bits <= 32:  # selectors are about one register
+            plain = self._part_writer(reg, part)
         self.writes["D0"] = self._result_writer(plain, modify)
         single = operand.fmt.replace("_PK2_", "_")
         half_modifier = modifiers.result_modifier(single, self.instruction.omod, self.instruction.clamp)
