@@ -43,6 +43,9 @@ class Arch:
     trap_workgroup_ids: bool  # workgroup ids arrive in TTMP registers instead of SGPRs
     fp8_fnuz: bool  # 8-bit floats are the FNUZ kind (bias 8) instead of OCP
     image: bool  # image and sample instructions exist
+    dynamic_vgprs: bool  # a kernel may change its number of vector registers (S_ALLOC_VGPR)
+    vector_modes: bool  # MODE can index vector registers and skip vector instructions
+    out_of_range_sgpr: int | None  # register that a source beyond the last one reads, None: it reads 0
     lacks: tuple[str, ...] = field(default=(), repr=False)
 
     def has_opcode(self, name: str) -> bool:
@@ -79,6 +82,9 @@ def _rdna(name: str, target: tuple[int, int, int], tables: str, elf_mach: int, *
         trap_workgroup_ids=ttmp_ids,
         fp8_fnuz=False,
         image=True,
+        dynamic_vgprs=ttmp_ids,
+        vector_modes=False,
+        out_of_range_sgpr=None,
     )
 
 
@@ -106,6 +112,9 @@ def _cdna(name: str, target: tuple[int, int, int], elf_mach: int, *, lds: tuple[
         trap_workgroup_ids=False,
         fp8_fnuz=fnuz,
         image=False,
+        dynamic_vgprs=False,
+        vector_modes=True,
+        out_of_range_sgpr=0,
     )
 
 

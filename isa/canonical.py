@@ -15,7 +15,8 @@ from mockgpu.isa.opcode import Opcode, OperandSpec, dual_opcodes, opcodes
 from mockgpu.isa.registers import VCC_LO, VGPR_BASE
 
 _MASK_FMT = "FMT_NUM_M64"
-_NO_SADDR, _INLINE_ZERO, _INLINE_MINUS_ONE = 127, 128, 193
+_NO_SADDR, _INLINE_ZERO, _INLINE_ONE, _INLINE_MINUS_ONE = 127, 128, 129, 193
+_NAMED_BARRIERS = ("S_BARRIER_INIT", "S_BARRIER_JOIN")  # these take a named barrier, not that of the workgroup
 _MOVE = "V_DUAL_MOV_B32"  # the partner of a dual-issue opcode that exists as second half only
 _FIRST_HALVES = 16  # numbers of dual-issue opcodes that fit the field of the first half
 #: The scale prefix is no instruction by itself but the first half of this one.
@@ -56,6 +57,8 @@ def canonical(arch: Arch, opcode: Opcode) -> Instruction:
     fields = dict(_DEFAULTS.get(layout.base, {}))
     numbers = _Numbers(arch)
     fields |= {spec.field: _operand(arch, layout, spec, numbers) for spec in opcode.operands}
+    if opcode.name in _NAMED_BARRIERS:
+        fields["ssrc0"] = _INLINE_ONE
     fields |= _fixed(arch, layout, opcode)
     fields = {name: value for name, value in fields.items() if name in layout.field_names}
     return build(arch, opcode, layout.name, **fields)

@@ -36,7 +36,7 @@ _ABSENT_IS_ZERO = frozenset({"OPSEL", "NEG", "NEG_HI", "ABS", "OMOD"})
 #: Operands that are the number of the register that a field names.
 _NUMBERS = {
     "src0": ("SRC0",), "ssrc0": ("SRC0",), "src1": ("SRC1",), "vsrc1": ("SRC1",), "ssrc1": ("SRC1",),
-    "src2": ("SRC2",), "vdst": ("VDST", "DST"), "sdst": ("DST",), "addr": ("ADDR_REG",), "data0": ("DATA_REG",),
+    "src2": ("SRC2",), "vdst": ("VDST", "DST"), "sdst": ("DST",), "addr": ("ADDR_REG",), "data0": ("DATA_REG",), "vsrc": ("DATA_REG",),
 }  # fmt: skip
 
 
@@ -72,6 +72,26 @@ def _write_scalar(code: int) -> BitsWriter:
 
 def _jump(g: Group, value: Array, bits: int, mask: Array | None) -> None:
     g.jump(as_bits(value, 64).astype(np.int64), mask)
+
+
+def _mode_part(lo: int, width: int) -> tuple[BitsReader, BitsWriter]:
+    """Read and write ``width`` bits of MODE. The waves of a group agree in MODE only until it is written."""
+    field = np.uint32(((1 << width) - 1) << lo)
+
+    def read(g: Group, bits: int) -> Array:
+        return as_bits((g.batch.mode[g.index, None] & field) >> np.uint32(lo), bits)
+
+    def write(g: Group, value: Array, bits: int, mask: Array | None) -> None:
+        old = g.batch.mode[g.index, None]
+        new = old & ~field | as_bits(value, 32) << np.uint32(lo) & field
+        g.batch.mode[g.index] = (new if mask is None else np.where(mask, new, old))[:, 0]
+
+    return read, write
+
+
+#: Parts of MODE that texts name: first bit and width. Those of CDNA are in the MODE table of the CDNA3 manual.
+MODE_FIELDS = {"WAVE_MODE.GPR_IDX_EN": (27, 1), "VSKIP": (28, 1), "WAVE_MODE.CSP": (29, 3)}
+_MODE_PARTS = {name: _mode_part(*place) for name, place in MODE_FIELDS.items()}
 
 
 def _shift(lo: int, total: int) -> Any:
@@ -122,6 +142,8 @@ class Context:
             "M0": _write_scalar(m0),
             "PC": _jump,
         }
+        for name, (get, put) in _MODE_PARTS.items():
+            self.reads[name], self.writes[name] = get, put
         self.mask_readers: dict[str, Reader] = {"VCC": mask_reader(VCC)}
         self.masks: dict[str, int] = {"VCC": VCC, "EXEC": EXEC}
         self._fields(instruction)
@@ -138,6 +160,7 @@ class Context:
             self.reads["OFFSET"] = _fixed(fields["offset1"] << 8 | fields["offset0"])
         if instruction.literal is not None:
             self.reads["SIMM32"] = _fixed(instruction.literal)
+            self.reads.setdefault("SIMM16", _fixed(instruction.literal & 0xFFFF))
         self.reads["SDWA_SRC0_SEL"] = _fixed(fields.get("src0_sel", 6))
         for view in instruction.operands:
             for name in _NUMBERS.get(view.field, ()):
@@ -239,12 +262,13 @@ class Context:
         g.batch.vgpr[numbers[chosen], waves[chosen], lanes[chosen]] = new[chosen]
 
     def read_sgpr(self, reg: Array) -> Array:
-        """A scalar register by computed number, (waves, 1); numbers out of range read 0."""
+        """A scalar register by computed number, (waves, 1); the target says what numbers out of range read."""
         g = self.g
         numbers = np.broadcast_to(reg.astype(np.int64), (g.n, 1))
         inside = numbers < self.arch.sgprs
-        value = g.batch.sgpr[np.where(inside, numbers, 0), self._wave_numbers()]
-        return np.where(inside, value, np.uint32(0))
+        fallback = self.arch.out_of_range_sgpr
+        value: Array = g.batch.sgpr[np.where(inside, numbers, fallback or 0), self._wave_numbers()]
+        return value if fallback is not None else np.where(inside, value, np.uint32(0))
 
     def write_sgpr(self, reg: Array, value: Array, mask: Array | None) -> None:
         """Write a scalar register by computed number; numbers out of range are ignored."""

@@ -1,7 +1,10 @@
 """Program control: SOPP, and scalar instructions whose text is prose or concerns the wave as a whole.
 
 Waits do nothing here, because every instruction completes before the next one starts; so do hints and cache
-controls. Sources: "Program control" and the SOPP opcode chapters of the RDNA3, RDNA4 and CDNA3 manuals.
+controls. What ends or stops a wave is in :mod:`mockgpu.machine.wave_control`, messages and split barriers have files of
+their own.
+
+Sources: "Program control" and the SOPP opcode chapters of the RDNA3, RDNA4 and CDNA3 manuals.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ import numpy as np
 
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.branch import branch
+from mockgpu.machine.barrier import BARRIER_STEPS
+from mockgpu.machine.branch import branch, changing, evaluate
 from mockgpu.machine.context import Context
-from mockgpu.machine.errors import IllegalInstruction
-from mockgpu.machine.semantics import evaluator_of, opcode_program
+from mockgpu.machine.messages import message, message_and_halt, message_return
+from mockgpu.machine.semantics import evaluator_of, opcode_program, writes_mode
 from mockgpu.machine.step import Step
-from mockgpu.machine.waves import BARRIER, ENDED, Group
+from mockgpu.machine.wave_control import WAVE_STEPS
+from mockgpu.machine.waves import BARRIER, Group
 
 #: Instructions that wait, hint or tell the memory system something: nothing that a program can see here.
 _WAITS = """
@@ -27,21 +32,9 @@ s_wait_loadcnt_dscnt s_wait_storecnt_dscnt s_wait_alu s_delay_alu s_nop s_sleep 
 """
 _HINTS = """
 s_setprio s_clause s_icache_inv s_inst_prefetch s_set_inst_prefetch_distance s_ttracedata s_ttracedata_imm
-s_incperflevel s_decperflevel s_wakeup s_code_end s_version s_singleuse_vdst
+s_incperflevel s_decperflevel s_wakeup s_version s_singleuse_vdst s_set_valu_coexec_mode
 """
 NOTHING = frozenset(f"{_WAITS} {_HINTS}".split())
-
-#: Messages of S_SENDMSG that a compute wave may send and that have no effect on it.
-_HARMLESS_MESSAGES = {3: "dealloc_vgprs"}
-
-
-def _end(instruction: Instruction) -> Step:
-    def run(g: Group) -> None:
-        g.batch.state[g.index] = ENDED
-        g.batch.pc[g.index] = g.pc
-        g.moved = g.changed = True
-
-    return Step(run, "control", ends=True)
 
 
 def _barrier(instruction: Instruction) -> Step:
@@ -51,33 +44,6 @@ def _barrier(instruction: Instruction) -> Step:
         g.batch.pc[g.index] = g.pc + instruction.size
         g.batch.state[g.index] = BARRIER
         g.moved = g.changed = True
-
-    return Step(run, "control", ends=True)
-
-
-def _trap(instruction: Instruction) -> Step:
-    number = instruction.fields["simm16"] & 0xFF
-
-    def run(g: Group) -> None:
-        raise IllegalInstruction(f"s_trap {number}: no trap handler is installed")
-
-    return Step(run, "control", ends=True)
-
-
-def _halt(instruction: Instruction) -> Step:
-    def run(g: Group) -> None:
-        raise IllegalInstruction("s_sethalt: the wave halts for a debugger that is not there")
-
-    return Step(run, "control", ends=True)
-
-
-def _message(instruction: Instruction) -> Step:
-    number = instruction.fields["simm16"]
-    if number & 0xF in _HARMLESS_MESSAGES:
-        return Step(lambda g: None, "control")
-
-    def run(g: Group) -> None:
-        raise IllegalInstruction(f"s_sendmsg {number:#x}: a compute wave cannot send this message here")
 
     return Step(run, "control", ends=True)
 
@@ -98,31 +64,17 @@ def _set_mode(shift: int) -> Callable[[Instruction], Step]:
     return make
 
 
-def _message_return(instruction: Instruction) -> Step:
-    """S_SENDMSG_RTN: the messages that return a constant or the clock."""
-    number, code, wide = instruction.fields["ssrc0"], instruction.fields["sdst"], instruction.mnemonic.endswith("b64")
-
-    def run(g: Group) -> None:
-        if number not in (0x82, 0x83):
-            raise IllegalInstruction(f"{instruction.mnemonic} {number:#x}: this message has no answer here")
-        clock = g.batch.clock
-        for k in range(1 + wide):
-            g.write_scalar(code + k, np.full((1, 1), clock >> 32 * k & 0xFFFFFFFF, np.uint32))
-
-    return Step(run, "salu")
-
-
-_SPECIAL: dict[str, Callable[[Instruction], Step]] = {
-    "s_endpgm": _end,
-    "s_endpgm_saved": _end,
+#: The builders by mnemonic.
+SPECIAL: dict[str, Callable[[Instruction], Step]] = {
+    **WAVE_STEPS,
+    **BARRIER_STEPS,
     "s_barrier": _barrier,
-    "s_trap": _trap,
-    "s_sethalt": _halt,
-    "s_sendmsg": _message,
+    "s_sendmsg": message,
+    "s_sendmsghalt": message_and_halt,
+    "s_sendmsg_rtn_b32": message_return,
+    "s_sendmsg_rtn_b64": message_return,
     "s_round_mode": _set_mode(0),
     "s_denorm_mode": _set_mode(4),
-    "s_sendmsg_rtn_b32": _message_return,
-    "s_sendmsg_rtn_b64": _message_return,
 }
 
 
@@ -130,7 +82,7 @@ def special(instruction: Instruction) -> Step | None:
     """The step of an instruction that pseudocode does not describe, or None."""
     if instruction.mnemonic in NOTHING:
         return Step(lambda g: None, "control")
-    make = _SPECIAL.get(instruction.mnemonic)
+    make = SPECIAL.get(instruction.mnemonic)
     return make(instruction) if make is not None else None
 
 
@@ -140,7 +92,11 @@ def build(instruction: Instruction, wave_size: int) -> Step:
     if found is not None:
         return found
     program = opcode_program(instruction.opcode)
-    if "PC" not in program.writes:
-        raise NoSemanticsError(instruction.mnemonic, "not a branch", instruction.arch.name)
-    ctx = Context(instruction.arch, instruction, wave_size, vector=False)
-    return branch(ctx, evaluator_of(program), instruction.size)
+    ctx, evaluator = Context(instruction.arch, instruction, wave_size, vector=False), evaluator_of(program)
+    if "PC" in program.writes:
+        return branch(ctx, evaluator, instruction.size)
+    if not program.writes:
+        raise NoSemanticsError(instruction.mnemonic, "its text has no effect", instruction.arch.name)
+    if writes_mode(program):
+        return Step(changing(ctx, evaluator), "control", ends=True)
+    return Step(lambda g: evaluate(ctx, evaluator, g), "control")

@@ -128,6 +128,8 @@ class Device:
         named = _with_name(launch, self._symbols.name(launch.entry))
         stats = self._engine.run(named, self.memory, timeout=self.timeout)
         self.machine.statistics.add(stats)
+        for context_id in stats.interrupts:
+            self.interrupt(context_id)
         self.clock.advance(self._duration(stats))
 
     def _duration(self, stats: LaunchStats) -> float:

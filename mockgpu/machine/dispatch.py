@@ -1,6 +1,6 @@
 """From a launch to waves: how a grid is cut into batches, and the state in which a wave starts.
 
-Sources: COMPUTE_PGM_RSRC1/2 in the AMDGPU back-end manual ("Kernel descriptor", "Initial kernel execution state")
+Sources: COMPUTE_PGM_RSRC1/2/3 in the AMDGPU back-end manual ("Kernel descriptor", "Initial kernel execution state")
 and the register headers; "Initial wave state" of the RDNA3 and RDNA4 ISA manuals.
 """
 
@@ -22,9 +22,15 @@ BATCH_LANES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """COMPUTE_PGM_RSRC1 and 2 taken apart. Counts are of registers; ``mode`` is the initial MODE register."""
+    """COMPUTE_PGM_RSRC1, 2 and 3 taken apart. Counts are of registers; ``mode`` is the initial MODE register.
+
+    ``vgprs`` and ``accs`` are the two parts of the unified register file of CDNA, divided at ACCUM_OFFSET.
+    ``dynamic_vgprs``: the kernel may change its number of vector registers.
+    """
 
     vgprs: int
+    accs: int
+    dynamic_vgprs: bool
     mode: int
     scratch: bool
     user_sgprs: int
@@ -39,8 +45,12 @@ class Resources:
         mode = one >> 12 & 0xFF | (one >> 26 & 1) << 23
         if not arch.trap_workgroup_ids:  # later parts have neither bit
             mode |= ieee_and_clamp
+        vgprs, accs = _registers(launch, arch)
+        dynamic = bool(arch.dynamic_vgprs and two >> 6 & 1)
         return cls(
-            vgprs=_vgprs(one & 0x3F, launch.wave_size, arch),
+            vgprs=arch.vgprs if dynamic else vgprs,
+            accs=accs,
+            dynamic_vgprs=dynamic,
             mode=mode,
             scratch=bool(two & 1),
             user_sgprs=two >> 1 & 0x1F,
@@ -49,10 +59,18 @@ class Resources:
         )
 
 
-def _vgprs(field: int, wave_size: int, arch: Arch) -> int:
-    """Registers that the VGPRS field stands for: granules of 8 (wave32 RDNA, CDNA) or 4 (wave64 RDNA)."""
-    granule = 4 if wave_size == 64 and arch.wave32 else 8
-    return min((field + 1) * granule, arch.vgprs)
+def _registers(launch: Launch, arch: Arch) -> tuple[int, int]:
+    """(vector registers, accumulation registers) of a wave.
+
+    The VGPRS field counts granules of 8 (wave32 RDNA, CDNA) or 4 (wave64 RDNA). On CDNA it counts both kinds, and
+    RSRC3.ACCUM_OFFSET + 1 granules of 4 are ordinary ones.
+    """
+    granule = 4 if launch.wave_size == 64 and arch.wave32 else 8
+    every = ((launch.rsrc1 & 0x3F) + 1) * granule
+    if not arch.acc_vgprs:
+        return min(every, arch.vgprs), 0
+    first_acc = min(((launch.rsrc3 & 0x3F) + 1) * 4, every, arch.vgprs)
+    return first_acc, min(every - first_acc, arch.acc_vgprs)
 
 
 def batches(launch: Launch, arch: Arch, lanes: int = BATCH_LANES) -> Iterator[Batch]:
@@ -82,7 +100,11 @@ def start_batch(launch: Launch, arch: Arch, resources: Resources, workgroups: li
     """The waves of some workgroups in their initial state."""
     items, size = _items(launch), launch.wave_size
     per_group = -(-items // size)
-    batch = Batch(arch, len(workgroups) * per_group, size, resources.vgprs, workgroups, launch.lds_bytes, launch.kernel)
+    lds = -(-launch.lds_bytes // arch.lds_granularity) * arch.lds_granularity
+    waves = len(workgroups) * per_group
+    batch = Batch(arch, waves, size, resources.vgprs, workgroups, lds, launch.kernel, resources.accs)
+    if resources.dynamic_vgprs:
+        batch.dynamic_vgprs = np.full(waves, _registers(launch, arch)[0])
     batch.group[:] = np.repeat(np.arange(len(workgroups)), per_group)
     batch.ordinal[:] = np.tile(np.arange(per_group), len(workgroups))
     batch.pc[:] = launch.entry

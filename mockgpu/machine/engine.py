@@ -51,6 +51,7 @@ class OracleEngine:
             for batch in batches(launch, self.arch):
                 total += self.run_batch(batch, memory, code, timeout)
                 stats.waves += batch.waves
+                stats.interrupts += batch.interrupts
         stats.by_class = dict(total)
         stats.instructions = sum(total.values())
         return stats

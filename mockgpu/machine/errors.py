@@ -72,6 +72,11 @@ class IllegalInstruction(GuestFault):
 
 
 @dataclass
+class Trap(GuestFault):
+    """A wave stops itself: it traps or halts, or executes an instruction that only a trap handler may execute."""
+
+
+@dataclass
 class MemoryViolation(GuestFault):
     """An LDS or scratch access that the hardware reports as MEMVIOL."""
 

@@ -38,11 +38,15 @@ class Launch:
 
 @dataclass(slots=True)
 class LaunchStats:
-    """What a dispatch did: number of waves, executed wave-instructions, and the device time in clock ticks."""
+    """What a dispatch did: number of waves, executed wave-instructions, and the device time in clock ticks.
+
+    ``interrupts`` are the data of the interrupts that waves sent to the host (M0 of S_SENDMSG MSG_INTERRUPT).
+    """
 
     waves: int = 0
     instructions: int = 0
     by_class: dict[str, int] = field(default_factory=dict)
+    interrupts: list[int] = field(default_factory=list)
 
 
 class Engine(Protocol):

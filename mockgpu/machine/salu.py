@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.machine import control
-from mockgpu.machine.branch import branch, evaluate
+from mockgpu.machine.branch import branch, changing, evaluate
 from mockgpu.machine.context import BitsReader, BitsWriter, Context
 from mockgpu.machine.errors import IllegalInstruction
 from mockgpu.machine.operands import Reader, as_bits, dword, reader, scalar_reader
-from mockgpu.machine.semantics import evaluator_of, nodes, opcode_program
-from mockgpu.machine.step import Run, Step
+from mockgpu.machine.semantics import evaluator_of, opcode_program, writes_mode
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import ir
-from mockgpu.pcode.oracle import Evaluator
 
 _SOURCES = {"ssrc0": "S0", "ssrc1": "S1"}
 
@@ -58,11 +57,6 @@ def moves(program: ir.Program) -> bool:
     return "PC" in program.writes
 
 
-def sets_hardware_registers(program: ir.Program) -> bool:
-    """Whether a program may change MODE or another hardware register."""
-    return any(isinstance(n, ir.Assign) and isinstance(n.target, ir.HwReg) for n in nodes(program.body))
-
-
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a scalar instruction. Raises NoSemanticsError or IllegalInstruction."""
     special = control.special(instruction)
@@ -72,14 +66,6 @@ def build(instruction: Instruction, wave_size: int) -> Step:
     ctx, evaluator = scalar_context(instruction, wave_size), evaluator_of(program)
     if moves(program):
         return branch(ctx, evaluator, instruction.size)
-    if sets_hardware_registers(program):
-        return Step(_changing(ctx, evaluator), "salu", ends=True)
+    if writes_mode(program):
+        return Step(changing(ctx, evaluator), "salu", ends=True)
     return Step(lambda g: evaluate(ctx, evaluator, g), "salu")
-
-
-def _changing(ctx: Context, evaluator: Evaluator) -> Run:
-    def run(g: Group) -> None:
-        evaluate(ctx, evaluator, g)
-        g.changed = True
-
-    return run

@@ -74,6 +74,17 @@ def place(target: ir.Target) -> Any:
     return node
 
 
+#: Operands that are parts of MODE.
+MODE_PARTS = ("WAVE_MODE.", "VSKIP")
+
+
+def writes_mode(program: ir.Program) -> bool:
+    """Whether a program may change MODE or another hardware register."""
+    if any(name.startswith(MODE_PARTS) for name in program.writes):
+        return True
+    return any(isinstance(a.target, ir.HwReg) for a in assignments(program))
+
+
 def writes_more_than_once(program: ir.Program) -> bool:
     """Whether registers may be written before the last read: then what was read must not be a view of registers."""
     targets = [place(a.target) for a in assignments(program)]

@@ -65,6 +65,8 @@ class SingleStep:
         batch.pc[:] = self.code.va
         batch.mode[:] = HSA_MODE
         batch.sgpr[EXEC : EXEC + self.lanes // 32] = 0xFFFFFFFF
+        if arch.dynamic_vgprs:
+            batch.dynamic_vgprs = np.full(1, arch.vgprs)
         batch.scratch_bytes = _SCRATCH_PER_LANE * self.lanes
         batch.scratch[:] = self.scratch.va
         return batch

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mockgpu.isa.arch import Arch
 from mockgpu.machine.memory import Memory
+from mockgpu.machine.words import Words
 from mockgpu.pcode.numeric_mode import Mode
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -47,7 +48,7 @@ class Batch:
     Shapes: ``sgpr`` (128, W), ``vgpr`` (R, W, L) with the accumulation registers behind the others, ``scc``, ``mode``,
     ``pc``, ``state``, ``group`` and ``ordinal`` (W,). ``group`` is the index of a wave's workgroup in ``workgroups``,
     ``ordinal`` its number inside it.
-    ``lds`` (groups, bytes) is the LDS of every workgroup, rounded up to whole dwords; ``lds_bytes`` what it owns.
+    ``lds`` (groups, bytes) is the LDS of every workgroup, rounded up to 16 bytes; ``lds_bytes`` what it owns.
     """
 
     arch: Arch
@@ -57,11 +58,14 @@ class Batch:
     workgroups: list[tuple[int, int, int]] = field(default_factory=list)
     lds_bytes: int = 0
     kernel: str = ""
+    accs: int = -1  # accumulation registers; -1 stands for as many as the target has
 
     def __post_init__(self) -> None:
         w = self.waves
+        if self.accs < 0:
+            self.accs = self.arch.acc_vgprs
         self.sgpr = np.zeros((SCALARS, w), np.uint32)
-        rows = ACCUMULATION + self.arch.acc_vgprs if self.arch.acc_vgprs else self.vgprs
+        rows = ACCUMULATION + self.accs if self.arch.acc_vgprs else self.vgprs
         self.vgpr = np.zeros((rows, w, self.lanes), np.uint32)
         self.half = self.vgpr.view(np.uint16).reshape(rows, w, self.lanes, 2)
         self.scc = np.zeros(w, np.bool_)
@@ -75,11 +79,13 @@ class Batch:
         self.scratch = np.zeros(w, np.uint64)  # byte address of the wave's scratch
         self.scratch_bytes = 0  # of one wave
         self.hwreg: dict[int, Array] = {}  # fixed hardware registers by index, (W,) each
-        self.lds_stride = (self.lds_bytes + 7) & ~7
-        self.lds = np.zeros(max(1, len(self.workgroups)) * self.lds_stride + 8, np.uint8)
+        self.lds_stride = (self.lds_bytes + 15) & ~15
+        self.lds = np.zeros(max(1, len(self.workgroups)) * self.lds_stride + 16, np.uint8)
+        self.lds_words = Words(self.lds)
         self.lane_ids = np.arange(self.lanes, dtype=np.uint32)[None, :]
         self.observer: Any = None  # an Observer, set while one watches
         self.barriers: Any = None  # the mockgpu.machine.barrier.Barriers of a batch that uses split barriers
+        self.dynamic_vgprs: Array | None = None  # (W,) registers of each wave, where a kernel may change their number
         self.interrupts: list[int] = []  # M0 of every MSG_INTERRUPT that waves sent, in order
         self.clock = 0  # instructions executed so far: a deterministic cycle counter
 

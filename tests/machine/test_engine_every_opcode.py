@@ -23,12 +23,12 @@ ARCH = get_arch("gfx1100")
 #: No semantics: graphics, typed buffers, global data share, LDS-DMA, counters and modes of other use.
 WITHOUT = re.compile(
     r"(EXP|MIMG|LDSDIR|MTBUF)\..*|.*_FORMAT_.*|DS_GWS_.*|DS_ORDERED_COUNT|.*_LDS_.*|DS_(CONSUME|APPEND|BVH_.*|.*_GS_REG_RTN)"
-    r"|S_ATC_PROBE.*|S_SUBVECTOR_.*|S_SETKILL|S_ENDPGM_ORDERED_PS_DONE|S_SENDMSGHALT|.*FLAT_ATOMIC_CSUB_U32|IMAGE_.*|LDS_.*"
+    r"|S_ATC_PROBE.*|S_SUBVECTOR_.*|.*FLAT_ATOMIC_CSUB_U32|IMAGE_.*|LDS_.*"
     r"|FLAT\.GLOBAL_(LOAD|STORE)_ADDTID_B32"
 )
 #: Execution may end in a fault: traps, messages, hardware registers that do not exist.
 MAY_FAULT = re.compile(
-    r"S_(RFE_B64|SENDMSG.*|GETREG_B32|SETREG.*|SETHALT|TRAP)|V_(PERMLANE|READLANE|WRITELANE|SWAP|MOVREL).*"
+    r"S_(RFE_B64|SENDMSG.*|GETREG_B32|SETREG.*|SETHALT|TRAP|CODE_END)|V_(PERMLANE|READLANE|WRITELANE|SWAP|MOVREL).*"
 )
 
 

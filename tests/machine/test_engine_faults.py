@@ -13,7 +13,7 @@ from support.llvm_mc import assemble, require_llvm
 from mockgpu.isa.arch import get_arch
 from mockgpu.isa.errors import ConfigError
 from mockgpu.machine.engine import OracleEngine, make_engine
-from mockgpu.machine.errors import GuestFault, IllegalInstruction, KernelTimeout, PageFault
+from mockgpu.machine.errors import GuestFault, IllegalInstruction, KernelTimeout, PageFault, Trap
 from mockgpu.machine.launch import Launch
 from mockgpu.machine.memory import Memory
 
@@ -108,7 +108,7 @@ def test_an_entry_that_is_not_mapped() -> None:
 
 
 def test_a_trap_is_a_fault() -> None:
-    with pytest.raises(IllegalInstruction, match="s_trap 2"):
+    with pytest.raises(Trap, match="s_trap 2"):
         run("s_trap 2")
 
 

@@ -166,8 +166,9 @@ def test_lds_two_addresses_count_elements() -> None:
 
 
 def test_lds_out_of_range_loads_zero_and_drops_stores() -> None:
+    """64 bytes are asked for, and a whole block of 1024 is allocated."""
     program = """
-      v_mov_b32 v1, 60
+      v_mov_b32 v1, 1020
       v_mov_b32 v2, 7
       v_mov_b32 v3, 8
       ds_store_b32 v1, v2
@@ -181,8 +182,8 @@ def test_lds_out_of_range_loads_zero_and_drops_stores() -> None:
 
 
 def test_lds_atomic_out_of_range_is_a_violation() -> None:
-    with pytest.raises(MemoryViolation, match="LDS atomic at 0x40 outside the 64 bytes"):
-        run("v_mov_b32 v1, 64\n v_mov_b32 v2, 1\n ds_add_u32 v1, v2", block=1, lds=64)
+    with pytest.raises(MemoryViolation, match="LDS atomic at 0x400 outside the 1024 bytes"):
+        run("v_mov_b32 v1, 1024\n v_mov_b32 v2, 1\n ds_add_u32 v1, v2", block=1, lds=64)
 
 
 def test_scratch_is_private_to_each_lane() -> None:

@@ -12,7 +12,7 @@ from support.llvm_mc import require_llvm
 from mockgpu.isa.arch import get_arch
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.engine import OracleEngine
-from mockgpu.machine.errors import GuestFault, IllegalInstruction
+from mockgpu.machine.errors import GuestFault, Trap
 from mockgpu.machine.observer import Observer
 from mockgpu.machine.waves import Batch
 
@@ -80,9 +80,9 @@ def test_memory_accesses_of_active_lanes(recorder: Recorder) -> None:
 
 
 def test_faults_are_told(recorder: Recorder) -> None:
-    with pytest.raises(IllegalInstruction):
+    with pytest.raises(Trap):
         kernels.run("s_trap 1")
-    assert recorder.events[-1] == "IllegalInstruction"
+    assert recorder.events[-1] == "Trap"
 
 
 def test_nothing_is_told_without_an_observer() -> None:

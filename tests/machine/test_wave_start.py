@@ -53,7 +53,29 @@ def test_later_parts_get_ids_in_trap_registers() -> None:
 def test_registers_are_counted_in_granules() -> None:
     assert Resources.of(launch(rsrc1=2), RDNA3).vgprs == 24
     assert Resources.of(launch(rsrc1=2, wave_size=64), RDNA3).vgprs == 12
-    assert Resources.of(launch(rsrc1=2, wave_size=64), CDNA).vgprs == 24
+
+
+def test_cdna_divides_its_vector_registers() -> None:
+    """24 registers, of which ACCUM_OFFSET leaves the first 8 to ordinary instructions."""
+    both = Resources.of(launch(rsrc1=2, rsrc3=1, wave_size=64), CDNA)
+    assert (both.vgprs, both.accs) == (8, 16)
+    (batch,) = batches(launch(rsrc1=2, rsrc3=1, wave_size=64), CDNA)
+    assert (batch.vgprs, batch.accs) == (8, 16)
+
+
+def test_lds_is_allocated_in_blocks() -> None:
+    for arch, lds in (("gfx1100", 1024), ("gfx1201", 1024), ("gfx942", 512), ("gfx950", 1280)):
+        (batch,) = batches(launch(lds_bytes=100, wave_size=64), get_arch(arch))
+        assert batch.lds_bytes == lds
+
+
+def test_rdna4_may_change_the_number_of_its_vector_registers() -> None:
+    (fixed,) = batches(launch(rsrc1=2), RDNA4)
+    assert fixed.dynamic_vgprs is None
+    (dynamic,) = batches(launch(rsrc1=2, rsrc2=1 << 6), RDNA4)
+    assert dynamic.dynamic_vgprs is not None
+    assert dynamic.dynamic_vgprs.tolist() == [24] * dynamic.waves
+    assert dynamic.vgprs == 256
 
 
 def test_a_grid_is_cut_into_whole_workgroups() -> None:
