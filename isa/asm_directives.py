@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.asm_error import AsmError, did_you_mean
 from mockgpu.isa.asm_kernel import KernelBlock
-from mockgpu.isa.asm_operands import Scope, evaluate, float_bits, integer
+from mockgpu.isa.asm_operands import Scope, checked_float_bits, evaluate, integer
 from mockgpu.isa.asm_syntax import Directive, Node, Symbol, Text
 
 BLOCK_ENDS = {".amdgpu_metadata": ".end_amdgpu_metadata"}
@@ -65,6 +65,8 @@ def apply_directive(emitter: Emitter, directive: Directive, scope: Scope) -> Non
     except AsmError as error:
         error.column = error.column or directive.column
         raise
+    except RecursionError:
+        raise AsmError("the expression is nested too deeply", column=directive.column) from None
 
 
 def _argument(directive: Directive, index: int, what: str) -> Node:
@@ -103,7 +105,9 @@ def _data(size: int) -> Handler:
 def _floats(bits: int) -> Handler:
     def handle(emitter: Emitter, directive: Directive, scope: Scope) -> None:
         for node in directive.arguments:
-            emitter.put(float_bits(float(evaluate(node, scope).value), bits).to_bytes(bits // 8, "little"))
+            emitter.put(
+                checked_float_bits(float(evaluate(node, scope).value), bits, node.column).to_bytes(bits // 8, "little")
+            )
 
     return handle
 

@@ -270,9 +270,11 @@ def _accumulate(draft: Draft, spec: OperandSpec) -> None:
     name = spec.field
     if spec.optype in _PLAIN_ACC_OPTYPES:
         return
-    if "acc_cd" in draft.layout.field_names:
-        draft.merge(*(("acc_cd", 1) if name in ("vdst", "src2") else ("acc", 1 << _POSITION[name])))
-    elif draft.has("acc"):
+    if "acc_cd" in draft.layout.field_names and name in ("vdst", "src2"):
+        draft.set("acc_cd", 1)
+    elif "acc_cd" in draft.layout.field_names and name in _POSITION:
+        draft.merge("acc", 1 << _POSITION[name])
+    elif draft.has("acc") and "acc_cd" not in draft.layout.field_names:
         draft.set("acc", 1)
     else:
         raise AsmError("an accumulation register is not possible here")

@@ -345,6 +345,13 @@ def _dual_drafts(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -
 
 def assemble_halves(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -> Instruction:
     """The instruction that parsed text means, in its shortest encoding. Raises AsmError with the column."""
+    try:
+        return _assemble_halves(arch, halves, scope, lanes)
+    except RecursionError:
+        raise AsmError("the expression is nested too deeply", column=halves[0].column) from None
+
+
+def _assemble_halves(arch: Arch, halves: Sequence[Half], scope: Scope, lanes: int) -> Instruction:
     failure: _Failure | None = None
     for draft in _drafts(arch, halves, scope, lanes):
         try:

@@ -287,6 +287,14 @@ def float_bits(value: float, bits: int) -> int:
     return int(struct.unpack(pattern, struct.pack(number, value))[0])
 
 
+def checked_float_bits(value: float, bits: int, column: int) -> int:
+    """``float_bits`` that raises AsmError."""
+    try:
+        return float_bits(value, bits)
+    except OverflowError:
+        raise AsmError(f"{value} does not fit a {bits}-bit float", column=column) from None
+
+
 def _brain_float_bits(value: float) -> int:
     single = float_bits(value, 32)
     return single + 0x7FFF + (single >> 16 & 1) >> 16

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from mockgpu.isa.asm_draft import SCALAR_FORMATS, Draft, field_value, place
 from mockgpu.isa.asm_error import AsmError
 from mockgpu.isa.asm_immediates import immediate
-from mockgpu.isa.asm_operands import Constant, Register, Source, evaluate, float_bits, integer, register_of, source_of
+from mockgpu.isa.asm_operands import (
+    Constant,
+    Register,
+    Source,
+    checked_float_bits,
+    evaluate,
+    integer,
+    register_of,
+    source_of,
+)
 from mockgpu.isa.asm_syntax import Items, Node, Symbol
 from mockgpu.isa.disasm_image import has_sampler
 from mockgpu.isa.disasm_memory import CHANNELS, EXPORT_TARGETS
@@ -116,7 +125,7 @@ def _literal(draft: Draft) -> Slot:
 
 def _literal_value(constant: Constant, half: bool, column: int) -> int:
     if isinstance(constant.value, float):
-        return float_bits(constant.value, 16 if half else 32)
+        return checked_float_bits(constant.value, 16 if half else 32, column)
     if not -(1 << 31) <= constant.value < 1 << 32:
         raise AsmError(f"{constant.value:#x} does not fit 32 bits", column=column)
     return constant.value & 0xFFFFFFFF

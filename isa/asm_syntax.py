@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,9 @@ class Line:
     directive: Directive | None = None
 
 
+_MOST_DIGITS = 80
+
+
 def _column(token: Token) -> int:
     return token.column or 1
 
@@ -171,10 +175,15 @@ class _Builder(Transformer[Token, Line]):
         return Joined(parts, _place(parts[0]))
 
     def float(self, token: Token) -> Node:
-        return Number(float(token), _column(token))
+        value = float(token)
+        if isinf(value):
+            raise AsmError(f"{token} is too large for a float", column=_column(token))
+        return Number(value, _column(token))
 
     def integer(self, token: Token) -> Node:
         text = str(token)
+        if len(text) > _MOST_DIGITS:
+            raise AsmError(f"a number of {len(text)} digits is too long", column=_column(token))
         return Number(int(text, 0) if text[:2].lower() in ("0x", "0b") else int(text), _column(token))
 
     def symbol(self, token: Token) -> Node:

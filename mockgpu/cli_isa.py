@@ -1,4 +1,7 @@
-"""The command line's view of the instruction sets: ``mockgpu asm`` and ``mockgpu dis``."""
+"""The command line's view of the instruction sets: ``mockgpu asm`` and ``mockgpu dis``.
+
+Assembler and code objects are imported when a command runs, so that other commands start fast.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,17 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from mockgpu.isa.arch import Arch, arch_names, get_arch
-from mockgpu.isa.asm import Assembled, assemble
-from mockgpu.isa.asm_error import AsmError
-from mockgpu.isa.asm_listing import ListingLine, line_text, listing
-from mockgpu.isa.asm_object import code_object
-from mockgpu.isa.codeobject import CodeObject, Kernel, load_code_object
 from mockgpu.isa.errors import MockGPUError
+
+if TYPE_CHECKING:
+    from mockgpu.isa.asm import Assembled
+    from mockgpu.isa.asm_listing import ListingLine
+    from mockgpu.isa.codeobject import CodeObject, Kernel
 
 _DEFAULT_ARCH = "gfx1100"
 _ELF = b"\x7fELF"
@@ -64,6 +67,9 @@ def asm(
     wave64: Wave64 = False,
 ) -> None:
     """Assemble a file. With .amdhsa_kernel blocks the result is a code object, else raw code."""
+    from mockgpu.isa.asm import assemble
+    from mockgpu.isa.asm_object import code_object
+
     try:
         text = _read(file).decode()
     except UnicodeDecodeError as error:
@@ -73,7 +79,7 @@ def asm(
     try:
         assembled = assemble(text, target, wave_size=_lanes(target, wave64))
         data = assembled.code if raw or not assembled.kernels else code_object(assembled)
-    except AsmError as error:
+    except MockGPUError as error:
         _fail(f"{'<stdin>' if file == '-' else file}: {error}", 1)
     if output is not None:
         _write(output, data)
@@ -109,6 +115,8 @@ def dis(
     wave64: Wave64 = False,
 ) -> None:
     """Disassemble to text that assembles to the same bytes. Ends with 1 when some bytes are no instruction."""
+    from mockgpu.isa.codeobject import load_code_object
+
     data = _read(file)
     try:
         if data.startswith(_ELF):
@@ -128,6 +136,8 @@ def _header(arch: Arch) -> None:
 def _raw_code(data: bytes, arch: str | None, kernel: str | None, pcode: bool, wave64: bool) -> int:
     if kernel is not None:
         _fail("--kernel needs a code object; this is raw code", 2)
+    from mockgpu.isa.asm_listing import listing
+
     target = _arch(arch or _DEFAULT_ARCH)
     _header(target)
     return _show(listing(target, data, wave_size=_lanes(target, wave64)), pcode)
@@ -135,6 +145,8 @@ def _raw_code(data: bytes, arch: str | None, kernel: str | None, pcode: bool, wa
 
 def show_code_object(code: CodeObject, arch: str | None = None, kernel: str | None = None, pcode: bool = False) -> int:
     """Print the kernels of a code object, or one of them; the number of pieces that are no instruction."""
+    from mockgpu.isa.asm_listing import listing
+
     target = _arch(arch) if arch else code.arch
     if kernel is not None and kernel not in code.kernels:
         _fail(f"there is no kernel {kernel!r}; there are: {', '.join(code.kernels) or 'none'}", 2)
@@ -150,6 +162,8 @@ def _names(code: CodeObject) -> dict[int, str]:
 
 
 def _show_kernel(arch: Arch, code: CodeObject, kernel: Kernel, pcode: bool) -> int:
+    from mockgpu.isa.asm_listing import listing
+
     descriptor = kernel.descriptor
     wave_size = 32 if descriptor.wave32 and arch.wave32 else 64
     data = code.code(kernel)
@@ -161,6 +175,8 @@ def _show_kernel(arch: Arch, code: CodeObject, kernel: Kernel, pcode: bool) -> i
 
 def _show(lines: Iterable[ListingLine], pcode: bool) -> int:
     """Print lines; the number of those that are no instruction."""
+    from mockgpu.isa.asm_listing import line_text
+
     bad = 0
     for line in lines:
         bad += bool(line.reason)

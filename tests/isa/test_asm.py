@@ -1,5 +1,6 @@
 """Assembling is the inverse of disassembling, and agrees with LLVM's assembler."""
 
+import contextlib
 import random
 import re
 from collections import Counter
@@ -299,3 +300,60 @@ def test_errors_name_the_place(name, text, reason, column):
         assemble(f"s_nop 0\n  {text}", name)
     assert (info.value.line, info.value.column) == (2, column + 2)
     assert text in str(info.value)
+
+
+_SHARDS = (
+    *(
+        *"()[]|,:+-*/~&",
+        "::",
+        "<<",
+        "v1",
+        "s[0:3]",
+        "a[0:1]",
+        "v1.h",
+        "0x12345678",
+        "1.0",
+        "-4",
+        "1e30",
+        "clamp",
+        "vcc",
+    ),
+    *("off", "null", "op_sel:[1,1]", "offset:99999", "neg(", "hwreg(1", '"text"', "scc", "m0", "lit(0)", ""),
+)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_damaged_text_gives_an_error_or_an_instruction(name):
+    arch, rng = get_arch(name), random.Random(8)
+    for _, data in programs(name, seed=9, share=0.25):
+        words = re.findall(r"\w+|\W", decode(arch, data).text)
+        for _ in range(2):
+            words[rng.randrange(len(words))] = rng.choice(_SHARDS)
+        text = "".join(words)
+        try:
+            again = assemble_instruction(arch, text)
+        except AsmError as error:
+            assert error.reason and error.column >= 1, text
+        else:
+            assert decode(arch, again).size == len(again)
+
+
+@pytest.mark.parametrize("text", ["s_nop " + "((" * 2000, "s_nop " + "1+" * 3000 + "1", "s_nop " + "~" * 3000 + "1"])
+def test_deep_nesting_is_no_crash(text):
+    """Whether it is too deep depends on the interpreter's stack."""
+    with contextlib.suppress(AsmError):
+        assemble(text, "gfx1100")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("v_mov_b32 v1, 1e400", "too large for a float"),
+        (".float 1e39", "does not fit a 32-bit float"),
+        ("v_fmamk_f16 v1.l, v2.l, 1e6, v3.l", "does not fit a 16-bit float"),
+        (".long " + "9" * 9000, "9000 digits is too long"),
+    ],
+)
+def test_numbers_out_of_range(text, reason):
+    with pytest.raises(AsmError, match=reason):
+        assemble(text, "gfx1100")

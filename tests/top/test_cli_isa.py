@@ -1,14 +1,19 @@
 """The commands asm and dis."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import mockgpu
 from mockgpu.cli import app
 from mockgpu.isa.asm import assemble
 from mockgpu.isa.codeobject import load_code_object
 
+HOME = str(Path(mockgpu.__file__).parents[1])
 KERNEL = """
 .amdgcn_target "amdgcn-amd-amdhsa--gfx1201"
 .text
@@ -94,3 +99,45 @@ def test_wave64() -> None:
 def test_errors(args: tuple[str, ...], stdin: bytes | str | None, status: int, message: str) -> None:
     result = run(*args, stdin=stdin)
     assert (result.exit_code, message in result.stderr) == (status, True), result.stderr
+
+
+ADD = """
+.text
+.p2align 8
+add:
+  s_load_b128 s[0:3], s[0:1], null
+  v_lshlrev_b32 v0, 2, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_b32 v1, v0, s[2:3]
+  s_waitcnt vmcnt(0)
+  v_add_f32 v1, 1.5, v1
+  global_store_b32 v0, v1, s[0:1]
+  s_endpgm
+.amdhsa_kernel add
+  .amdhsa_next_free_vgpr 2
+  .amdhsa_next_free_sgpr 4
+  .amdhsa_kernarg_size 16
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+.end_amdhsa_kernel
+"""
+LAUNCH = """
+import sys
+from types import SimpleNamespace
+from tinygrad import Device, Tensor
+data, out = Tensor([1.0, 2.0, 3.0, 4.0]).realize(), Tensor.zeros(4).contiguous().realize()
+file = SimpleNamespace(name="add", lib=open(sys.argv[1], "rb").read(), signature=(), target=None, profile_key=None)
+program = Device["AMD"].runtime(file)
+program(out.uop.buffer._buf, data.uop.buffer._buf, global_size=(1, 1, 1), local_size=(4, 1, 1), wait=True)
+print(out.tolist())
+"""
+
+
+def test_assembled_kernel_runs_on_the_emulated_gpu(tmp_path: Path) -> None:
+    source, target, script = tmp_path / "add.s", tmp_path / "add.hsaco", tmp_path / "launch.py"
+    source.write_text(ADD)
+    script.write_text(LAUNCH)
+    assert run("asm", str(source), "-o", str(target)).exit_code == 0
+    environ = {k: v for k, v in os.environ.items() if k not in ("MOCKGPU", "DEV")} | {"PYTHONPATH": HOME, "DEV": "AMD"}
+    command = [sys.executable, "-m", "mockgpu", "run", str(script), str(target)]
+    result = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    assert result.stdout.splitlines()[-1:] == ["[2.5, 3.5, 4.5, 5.5]"], result.stderr
