@@ -318,7 +318,7 @@ _SHARDS = (
         "clamp",
         "vcc",
     ),
-    *("off", "null", "op_sel:[1,1]", "offset:99999", "neg(", "hwreg(1", '"text"', "scc", "m0", "lit(0)", ""),
+    *("vcc", "off", "null", "op_sel:[1,1]", "offset:99999", "neg(", "hwreg(1", '"text"', "scc", "m0", "lit(0)", ""),
 )
 
 
