@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mockgpu.machine.errors import PageFault
+from mockgpu.machine.words import Words
 
 PAGE = 4096
 #: Accesses wrap at the end of the canonical user half; nothing is ever mapped above it.
@@ -24,11 +25,7 @@ VA_LIMIT = 1 << 47
 
 _SPAN = VA_LIMIT - 2 * PAGE
 _RAW = (ctypes.c_uint8 * _SPAN).from_address(PAGE)
-_FLAT: dict[int, npt.NDArray[Any]] = {
-    n: np.frombuffer(_RAW, dtype=f"u{n}")  # type: ignore[call-overload]
-    for n in (1, 2, 4, 8)
-}
-_SHIFT = {1: 0, 2: 1, 4: 2, 8: 3}
+_FLAT = Words(np.frombuffer(_RAW, np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,53 +190,32 @@ class Memory:
         if not addr.size:
             return np.zeros(0, f"u{nbytes}")
         self._check_array(addr, nbytes, "read")
-        at = addr - np.uint64(PAGE)
-        if not (at & np.uint64(nbytes - 1)).any():
-            word: npt.NDArray[Any] = _FLAT[nbytes][at >> np.uint64(_SHIFT[nbytes])]
-            return word
-        out = np.zeros(addr.shape, f"u{nbytes}")
-        for k in range(nbytes):
-            out |= _FLAT[1][at + np.uint64(k)].astype(out.dtype) << np.array(8 * k, out.dtype)
-        return out
+        return _FLAT.load(_place(addr), nbytes)
 
     def store(self, addr: npt.NDArray[np.uint64], value: npt.NDArray[Any], nbytes: int) -> None:
         """Scatter little-endian words; of equal addresses the last wins. Raises PageFault with ``index`` set."""
         if not addr.size:
             return
         self._check_array(addr, nbytes, "write")
-        at = addr - np.uint64(PAGE)
-        if not (at & np.uint64(nbytes - 1)).any():
-            _FLAT[nbytes][at >> np.uint64(_SHIFT[nbytes])] = value
-            return
-        for k in range(nbytes):
-            _FLAT[1][at + np.uint64(k)] = (
-                (value >> np.array(8 * k, value.dtype)) & np.array(0xFF, value.dtype)
-            ).astype(np.uint8)
+        _FLAT.store(_place(addr), value, nbytes)
 
     def load_dwords(self, addr: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint32]:
         """Gather ``count`` consecutive dwords from every address: shape (count, addresses). Raises PageFault."""
         self._check_array(addr, 4 * count, "read")
-        at = addr - np.uint64(PAGE)
-        if (at & np.uint64(3)).any():
-            return np.stack([self.load(addr + np.uint64(4 * k), 4) for k in range(count)])
-        words: npt.NDArray[np.uint32] = _FLAT[4][(at >> np.uint64(2)) + np.arange(count, dtype=np.uint64)[:, None]]
-        return words
+        return _FLAT.load_dwords(_place(addr), count)
 
     def store_dwords(self, addr: npt.NDArray[np.uint64], values: npt.NDArray[np.uint32]) -> None:
-        """Scatter rows of dwords, shape (count, addresses), to consecutive places from every address.
+        """Scatter dwords, shape (addresses, count) and contiguous, to consecutive places from every address.
 
         Raises PageFault before anything is written.
         """
-        count = len(values)
-        self._check_array(addr, 4 * count, "write")
-        at = addr - np.uint64(PAGE)
-        if (at & np.uint64(3)).any():
-            for k in range(count):
-                self.store(addr + np.uint64(4 * k), values[k], 4)
-            return
-        # Lanes in order, so that of overlapping lanes the last one wins as a whole.
-        place = (at >> np.uint64(2))[:, None] + np.arange(count, dtype=np.uint64)
-        _FLAT[4][place] = values.T
+        self._check_array(addr, 4 * values.shape[1], "write")
+        _FLAT.store_dwords(_place(addr), values)
+
+
+def _place(addr: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Where byte addresses that have been checked lie in the flat view."""
+    return addr.view(np.int64) - PAGE
 
 
 def page_fault(va: int, access: str, *, present: bool) -> PageFault:

@@ -39,6 +39,16 @@ def _join(g: Group, values: Array, lanes: Array | None, width: int) -> Array:
     return out
 
 
+def _columns(g: Group, values: list[Array], lanes: Array | None, width: int) -> Array:
+    """Dwords of the lanes that take part, (lanes, dwords)."""
+    if lanes is None:
+        out = np.empty((g.n, width, len(values)), np.uint32)
+        for k, value in enumerate(values):
+            out[:, :, k] = value
+        return out.reshape(g.n * width, len(values))
+    return np.stack([_split(g, value, lanes, width) for value in values], axis=-1)
+
+
 def _blame(fault: PageFault, g: Group, lanes: Array | None, width: int) -> PageFault:
     """Name the wave and lane of the element that faulted."""
     if fault.index is not None:
@@ -88,7 +98,7 @@ class Global:
         flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
         data = _split(g, value, lanes, width)
         try:
-            g.memory.store(flat, data.astype(f"u{nbytes}", copy=False), nbytes)
+            g.memory.store(flat, data, nbytes)
         except PageFault as fault:
             raise _blame(fault, g, lanes, width) from None
 
@@ -108,9 +118,8 @@ class Global:
         flat = _split(g, addr, lanes, width).astype(np.uint64, copy=False)
         if not flat.size:
             return
-        rows = np.stack([_split(g, value, lanes, width) for value in values])
         try:
-            g.memory.store_dwords(flat, rows)
+            g.memory.store_dwords(flat, _columns(g, values, lanes, width))
         except PageFault as fault:
             raise _blame(fault, g, lanes, width) from None
 
@@ -126,17 +135,17 @@ class Lds(DwordByDword):
     def _place(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> tuple[Array, Array]:
         """(positions in the LDS array, booleans: inside the workgroup's allocation), one-dimensional."""
         batch = g.batch
-        flat = _split(g, addr, lanes, width).astype(np.int64, copy=False)
+        offset = addr.astype(np.int64)
+        inside = offset + nbytes <= batch.lds_bytes
         base = (batch.group[g.index] * batch.lds_stride)[:, None]
-        inside = flat + nbytes <= batch.lds_bytes
-        return flat + _split(g, base, lanes, width), inside
+        return _split(g, offset + base, lanes, width), _split(g, inside, lanes, width)
 
     def load(self, g: Group, addr: Array, nbytes: int, lanes: Array | None, width: int) -> Array:
         at, inside = self._place(g, addr, nbytes, lanes, width)
         whole = bool(inside.all())
         if not whole:
             at = np.where(inside, at, 0)
-        values = _gather(g.batch.lds, at, nbytes)
+        values = g.batch.lds_words.load(at, nbytes)
         if not whole:
             values = np.where(inside, values, values.dtype.type(0))
         return _join(g, values, lanes, width)
@@ -147,24 +156,23 @@ class Lds(DwordByDword):
         if not inside.all():
             self._store_bytes(g, at, data, nbytes, lanes, width, addr)
             return
-        _scatter(g.batch.lds, at, data, nbytes)
+        g.batch.lds_words.store(at, data, nbytes)
 
     def load_dwords(self, g: Group, addr: Array, count: int, lanes: Array | None, width: int) -> list[Array]:
         """``count`` consecutive dwords, each (n, width)."""
         at, inside = self._place(g, addr, 4 * count, lanes, width)
-        if not inside.all() or (at & 3).any():
+        if not inside.all():
             return super().load_dwords(g, addr, count, lanes, width)
-        words = g.batch.lds.view(np.uint32)[(at >> 2) + np.arange(count)[:, None]]
+        words = g.batch.lds_words.load_dwords(at, count)
         return [_join(g, row, lanes, width) for row in words]
 
     def store_dwords(self, g: Group, addr: Array, values: list[Array], lanes: Array | None, width: int) -> None:
         """Consecutive dwords, each (n, width) or broadcast to it."""
         at, inside = self._place(g, addr, 4 * len(values), lanes, width)
-        if not inside.all() or (at & 3).any():
+        if not inside.all():
             super().store_dwords(g, addr, values, lanes, width)
             return
-        rows = np.stack([_split(g, value, lanes, width) for value in values], axis=-1)
-        g.batch.lds.view(np.uint32)[(at >> 2)[:, None] + np.arange(len(values))] = rows
+        g.batch.lds_words.store_dwords(at, _columns(g, values, lanes, width))
 
     def _store_bytes(
         self, g: Group, at: Array, data: Array, nbytes: int, lanes: Array | None, width: int, addr: Array
@@ -174,28 +182,6 @@ class Lds(DwordByDword):
             inside = flat + k < g.batch.lds_bytes
             byte = (data >> data.dtype.type(8 * k)).astype(np.uint8)
             g.batch.lds[at[inside] + k] = byte[inside]
-
-
-def _gather(memory: Array, at: Array, nbytes: int) -> Array:
-    """Little-endian words of ``nbytes`` bytes at byte positions."""
-    if nbytes == 1:
-        out: Array = memory[at]
-        return out
-    if not (at & (nbytes - 1)).any():
-        words: Array = memory[: memory.size // nbytes * nbytes].view(f"u{nbytes}")[at // nbytes]
-        return words
-    raw = memory[at[:, None] + np.arange(nbytes)]
-    unaligned: Array = np.ascontiguousarray(raw).view(f"u{nbytes}")[:, 0]
-    return unaligned
-
-
-def _scatter(memory: Array, at: Array, data: Array, nbytes: int) -> None:
-    data = data.astype(f"u{nbytes}", copy=False)
-    if not (at & (nbytes - 1)).any():
-        memory[: memory.size // nbytes * nbytes].view(f"u{nbytes}")[at // nbytes] = data
-        return
-    for k in range(nbytes):
-        memory[at + k] = (data >> data.dtype.type(8 * k)).astype(np.uint8)
 
 
 class Scratch(DwordByDword):
