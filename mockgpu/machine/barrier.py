@@ -105,7 +105,8 @@ class Barriers:
         passed = self.complete[kind, waves].copy()
         self.complete[kind, waves] = False
         self.awaited[waves] = kind
-        return ~passed
+        blocked: Array = ~passed
+        return blocked
 
 
 def _rank(groups: Array) -> Array:

@@ -8,8 +8,11 @@ from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine import buffer, control, flat, lds, salu, smem, valu, vopd
 from mockgpu.machine.step import Builder, Run, Step
+from mockgpu.machine.vector_modes import with_modes
 
 __all__ = ["Run", "Step", "build_step", "builders"]
+
+_SCALAR_FORMATS = ("SOP", "SMEM")
 
 
 @functools.cache
@@ -34,4 +37,6 @@ def build_step(instruction: Instruction, wave_size: int) -> Step:
     build = builders().get(instruction.format)
     if build is None:
         raise NoSemanticsError(instruction.mnemonic, f"format {instruction.format}", instruction.arch.name)
+    if instruction.arch.vector_modes and not instruction.format.startswith(_SCALAR_FORMATS):
+        return with_modes(build, instruction, wave_size)
     return build(instruction, wave_size)

@@ -6,6 +6,7 @@ Values are flat arrays with one element per lane, as many as a test likes; they 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,8 +31,11 @@ LETTERS = "abcdef"
 @functools.cache
 def machine_code(text: str, arch: str, wave_size: int) -> bytes:
     """The bytes of assembly text for a wave size."""
-    wide = wave_size == 64 and arch.startswith("gfx1")
-    return assemble(text, arch, "+wavefrontsize64" if wide else "")
+    rdna = arch.startswith("gfx1")
+    features = ["+wavefrontsize64"] if wave_size == 64 and rdna else []
+    if rdna and re.search(r"v\d+\.[lh]\b", text):
+        features.append("+real-true16")
+    return assemble(text, arch, ",".join(features))
 
 
 def default_wave(arch: str) -> int:
@@ -56,6 +60,10 @@ class Run:
     def scalar(self, reg: int) -> npt.NDArray[np.uint32]:
         """A scalar register, one word per wave."""
         return self.batch.sgpr[reg].copy()
+
+    def pair(self, reg: int) -> npt.NDArray[np.uint64]:
+        """Two scalar registers as 64-bit values, one per wave."""
+        return self.scalar(reg).astype(np.uint64) | self.scalar(reg + 1).astype(np.uint64) << np.uint64(32)
 
     def mask(self, reg: int) -> npt.NDArray[np.bool_]:
         """A lane mask in scalar registers, one bit per lane."""
