@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from mockgpu.isa.instruction import Instruction, Operand
+from mockgpu.machine.burst import Burst, burst_of
 from mockgpu.machine.context import Context
 from mockgpu.machine.errors import MemoryViolation
 from mockgpu.machine.operands import Reader, as_bits, container, dword, register_row, vector_reader, vector_writer
@@ -47,48 +48,46 @@ class MemoryContext(Context):
         super().__init__(instruction.arch, instruction, wave_size, vector=vector)
         self.space, self.address = space, address
         self.addr: Array
-        self.burst = 0  # dwords that the program moves one after the other, if it does nothing else
-        self._moved: list[Array] = []
-        self._first: Array
+        self.burst: Burst | None = None
         self.reads["ADDR"] = lambda g, bits: as_bits(self.addr, bits)
 
     def begin(self, g: Group) -> None:
         """Attach to the waves that execute now, and compute the addresses."""
         super().begin(g)
         self.addr = self.address(g)
-        self._moved = []
 
     def _lanes(self, mask: Array | None) -> Array | None:
         return self.g.lanes_of(mask) if self.lanes > 1 else mask
 
     def load(self, addr: Array, bits: int, mask: Array | None) -> Array:
         """``bits`` (8 to 64) of memory for the active lanes; the others get 0."""
-        if self.burst:
-            return self._next(addr, mask)
+        if self.burst is not None:
+            return self._load_burst(self.burst, addr, mask)
         self._watch("load", addr, bits // 8, mask)
         value = self.space.load(self.g, addr, bits // 8, self._lanes(mask), self.lanes)
         return as_bits(value, bits) if value.dtype != np.uint8 else value.astype(container(bits))
 
     def store(self, addr: Array, value: Array, bits: int, mask: Array | None) -> None:
         """Store ``bits`` (8 to 64) for the active lanes."""
-        if not self.burst:
-            self._watch("store", addr, bits // 8, mask)
-            self.space.store(self.g, addr, value, bits // 8, self._lanes(mask), self.lanes)
+        if self.burst is not None:
+            self._store_burst(self.burst, addr, value, mask)
             return
-        if not self._moved:
-            self._first = addr
-            self._watch("store", addr, 4 * self.burst, mask)
-        self._moved.append(value)
-        if len(self._moved) == self.burst:
-            self.space.store_dwords(self.g, self._first, self._moved, self._lanes(mask), self.lanes)
+        self._watch("store", addr, bits // 8, mask)
+        self.space.store(self.g, addr, value, bits // 8, self._lanes(mask), self.lanes)
 
-    def _next(self, addr: Array, mask: Array | None) -> Array:
-        """The next dword of a burst; the first one fetches all."""
-        if not self._moved:
-            self._watch("load", addr, 4 * self.burst, mask)
-            self._moved = self.space.load_dwords(self.g, addr, self.burst, self._lanes(mask), self.lanes)
-            self._moved.reverse()
-        return self._moved.pop()
+    def _load_burst(self, burst: Burst, addr: Array, mask: Array | None) -> Array:
+        """Fetch all dwords of a burst, write those behind the first one, return the first."""
+        self._watch("load", addr, 4 * burst.dwords, mask)
+        first, *others = self.space.load_dwords(self.g, addr, burst.dwords, self._lanes(mask), self.lanes)
+        for k, value in enumerate(others, 1):
+            self.write(f"{burst.operand}.{k}", value, 32, mask)
+        return first
+
+    def _store_burst(self, burst: Burst, addr: Array, first: Array, mask: Array | None) -> None:
+        """Store all dwords of a burst, of which the program has read the first."""
+        self._watch("store", addr, 4 * burst.dwords, mask)
+        others = [self.read(f"{burst.operand}.{k}", 32) for k in range(1, burst.dwords)]
+        self.space.store_dwords(self.g, addr, [first, *others], self._lanes(mask), self.lanes)
 
     def _watch(self, kind: str, addr: Array, nbytes: int, mask: Array | None) -> None:
         """Tell the observer, if there is one, which lanes access what."""
@@ -151,38 +150,16 @@ def access_bytes(program: ir.Program) -> int:
     return max((n.type.bits // 8 for n in nodes(program.body) if isinstance(n, ir.Mem)), default=4)
 
 
-def burst_dwords(program: ir.Program) -> int:
-    """How many dwords a program loads or stores at consecutive places when it does just that; else 0."""
-    statements = [s for s in program.body if not isinstance(s, ir.Declare)]
-    if not all(isinstance(s, ir.Assign) for s in statements) or is_atomic(program):
-        return 0
-    places = [n for n in nodes(program.body) if isinstance(n, ir.Mem)]
-    if len(places) < 2 or any(n.type.bits != 32 for n in places):
-        return 0
-    parts = [_linear(n.addr) for n in places]
-    same = all(base == parts[0][0] for base, _ in parts)
-    return len(places) if same and [step for _, step in parts] == [4 * k for k in range(len(places))] else 0
-
-
-def _linear(addr: ir.Expr) -> tuple[ir.Expr, int]:
-    """An address as a base and the constant that is added to it."""
-    if isinstance(addr, ir.Cast | ir.Bitcast):
-        return _linear(addr.x)
-    if isinstance(addr, ir.Binary) and addr.op == "add" and isinstance(addr.b, ir.Const):
-        base, step = _linear(addr.a)
-        return base, step + addr.b.value
-    return addr, 0
-
-
 def memory_step(ctx: MemoryContext, program: ir.Program, kind: str) -> Step:
     """A step that evaluates a memory instruction; an atomic one in rounds of distinct addresses."""
-    evaluator = evaluator_of(program)
     if is_atomic(program):
+        evaluator = evaluator_of(program)
         size, two = access_bytes(program), "OFFSET1" in program.reads
         return Step(lambda g: run_atomic(ctx, evaluator, g, size, two), kind)
 
     if ctx.allows_bursts:
-        ctx.burst = burst_dwords(program)
+        ctx.burst = burst_of(program)
+    evaluator = evaluator_of(program if ctx.burst is None else ctx.burst.first)
 
     def run(g: Group) -> None:
         ctx.begin(g)
