@@ -142,6 +142,8 @@ def _fixed(arch: Arch, layout: Encoding, opcode: Opcode) -> dict[str, int]:
         values["literal"] = _LITERAL_VALUE
     if layout.base == "VOP3P" and "MIX" not in opcode.name:
         values |= {"opsel_hi": 3, "opsel_hi2": 1}  # packed operands use both halves
+    if opcode.name.startswith("TBUFFER") and layout.base == "VBUFFER":
+        values["format"] = _DEFAULTS["MTBUF"]["format"]
     if layout.base == "SMEM" and "imm" in layout.field_names:
         values |= {"imm": 1, "soffset": 0}
     if opcode.name.startswith(("S_GETREG", "S_SETREG")):

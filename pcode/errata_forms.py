@@ -30,6 +30,28 @@ NAMING = (
         edits=(("S1.i16", "SIMM16.i16"), ("S1.u16", "SIMM16.u16")),
     ),
     Erratum(
+        "ds-condxchg",
+        ("rdna4", "cdna"),
+        r"DS_CONDXCHG32_RTN_B64",
+        "naming",
+        "calls address and data S0 and S1",
+        "ADDR and DATA",
+        "RDNA3 manual, same instruction",
+        text=(
+            "addr = ((ADDR.u32 + OFFSET.u32) & 0xfff8U);\n"
+            "low = DATA[31 : 0];\n"
+            "high = DATA[63 : 32];\n"
+            "RETURN_DATA[31 : 0] = MEM[addr].b32;\n"
+            "if low[31] then\n"
+            "MEM[addr].b32 = {{ 1'0U, low[30 : 0] }}\n"
+            "endif;\n"
+            "RETURN_DATA[63 : 32] = MEM[addr + 4U].b32;\n"
+            "if high[31] then\n"
+            "MEM[addr + 4U].b32 = {{ 1'0U, high[30 : 0] }}\n"
+            "endif"
+        ),
+    ),
+    Erratum(
         "ds-addtid-store",
         ALL,
         r"DS_(STORE|WRITE)_ADDTID_B32",

@@ -36,7 +36,7 @@ _ABSENT_IS_ZERO = frozenset({"OPSEL", "NEG", "NEG_HI", "ABS", "OMOD"})
 #: Operands that are the number of the register that a field names.
 _NUMBERS = {
     "src0": ("SRC0",), "ssrc0": ("SRC0",), "src1": ("SRC1",), "vsrc1": ("SRC1",), "ssrc1": ("SRC1",),
-    "src2": ("SRC2",), "vdst": ("VDST", "DST"), "sdst": ("DST",), "addr": ("ADDR_REG",), "data0": ("DATA_REG",), "vsrc": ("DATA_REG",),
+    "src2": ("SRC2",), "vdst": ("VDST", "DST"), "sdst": ("DST",), "addr": ("ADDR_REG",), "data0": ("DATA_REG",),
 }  # fmt: skip
 
 

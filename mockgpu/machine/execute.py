@@ -6,7 +6,7 @@ import functools
 
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine import buffer, control, flat, lds, salu, smem, valu, vopd
+from mockgpu.machine import buffer, control, flat, lds, lds_load, salu, smem, valu, vopd
 from mockgpu.machine.step import Builder, Run, Step
 from mockgpu.machine.vector_modes import with_modes
 
@@ -25,7 +25,8 @@ def builders() -> dict[str, Builder]:
         "SMEM": smem.build, "DS": lds.build, "VDS": lds.build,
         "FLAT": flat.build, "GLOBAL": flat.build, "SCRATCH": flat.build,
         "VFLAT": flat.build, "VGLOBAL": flat.build, "VSCRATCH": flat.build,
-        "MUBUF": buffer.build, "VBUFFER": buffer.build,
+        "MUBUF": buffer.build, "MTBUF": buffer.build, "VBUFFER": buffer.build,
+        "LDSDIR": lds_load.build_direct, "VDSDIR": lds_load.build_direct,
     }  # fmt: skip
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.registers import Kind
-from mockgpu.machine.errors import IllegalInstruction
+from mockgpu.machine import lds_load, transpose
 from mockgpu.machine.memory_context import MemoryContext, Space, memory_step
-from mockgpu.machine.operands import APERTURE_SIZE, PRIVATE_APERTURE, SHARED_APERTURE, Reader, scalar_reader
+from mockgpu.machine.operands import APERTURE_SIZE, PRIVATE_APERTURE, SHARED_APERTURE, Reader, constant, scalar_reader
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import GLOBAL, LDS, SCRATCH, DwordByDword
 from mockgpu.machine.step import Step
@@ -19,6 +20,8 @@ from mockgpu.machine.waves import Array, Group
 
 _SCRATCH_FORMATS = frozenset({"SCRATCH", "VSCRATCH"})
 _FLAT_FORMATS = frozenset({"FLAT", "VFLAT"})
+_CACHE_CONTROL = frozenset({"global_inv", "global_wb", "global_wbinv"})
+_GEOMETRY_REGISTER = "VGT_GS_MAX_WAVE_ID"
 
 
 class Flat(DwordByDword):
@@ -85,9 +88,7 @@ def _address(instruction: Instruction) -> Reader:
     step = np.uint64(offset & (1 << 64) - 1)
     base = scalar_reader(scalar.code, 64, null) if scalar is not None else None
     if vector is None:  # the lane number is added by the program
-        if base is None:
-            raise IllegalInstruction(f"{instruction.mnemonic}: no address")
-        only = base
+        only = base or (lambda g: np.zeros((1, 1), np.uint64))
         return lambda g: only(g) + step
     reg = vector.index
     if base is None:
@@ -118,10 +119,31 @@ def _space(instruction: Instruction) -> Space:
 
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a flat, global or scratch instruction. Raises NoSemanticsError or IllegalInstruction."""
-    program = opcode_program(instruction.opcode)
+    mnemonic = instruction.mnemonic
+    if mnemonic in _CACHE_CONTROL:
+        return Step(_nothing, "vmem")
     ctx = MemoryContext(instruction, wave_size, _space(instruction), _address(instruction))
+    if lds_load.is_flat_load_to_lds(mnemonic):
+        ctx.address = _by_lane(ctx.address) if "addtid" in mnemonic else ctx.address
+        return lds_load.build_flat(instruction, ctx, signed_offset(instruction))
+    if transpose.is_global(mnemonic):
+        return transpose.build_global(instruction, ctx)
+    program = opcode_program(instruction.opcode)
+    if _GEOMETRY_REGISTER in program.reads:
+        raise NoSemanticsError(mnemonic, "graphics only: orders the waves of geometry shaders", instruction.arch.name)
     data = _view(instruction, "data", "vdata", "vsrc")
     if data is not None:
         ctx.bind_data("DATA", data)
+        number = data.index
+        ctx.reads["DATA_REG"] = lambda g, bits: constant(number, bits)
     ctx.bind_result(_view(instruction, "vdst"))
     return memory_step(ctx, program, "vmem")
+
+
+def _by_lane(address: Reader) -> Reader:
+    """The address of a dword for each lane."""
+    return lambda g: address(g) + g.batch.lane_ids.astype(np.uint64) * np.uint64(4)
+
+
+def _nothing(g: Group) -> None:
+    """Every access is coherent here, so that writing back and invalidating caches changes nothing."""

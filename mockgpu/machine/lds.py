@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
+from mockgpu.machine import lds_count, transpose
 from mockgpu.machine.errors import IllegalInstruction, MemoryViolation
 from mockgpu.machine.memory_context import MemoryContext, access_bytes, is_atomic, memory_step
-from mockgpu.machine.operands import register_row
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import LDS
 from mockgpu.machine.step import Step
@@ -46,10 +47,16 @@ class LdsContext(MemoryContext):
 
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a DS instruction. Raises NoSemanticsError or IllegalInstruction."""
-    if instruction.fields.get("gds"):
+    if instruction.fields.get("gds") and graphics_or_global(instruction.mnemonic) is None:
         raise IllegalInstruction(f"{instruction.mnemonic}: the global data share does not exist here")
     if instruction.mnemonic == "ds_nop":
         return Step(lambda g: None, "lds")
+    reason = graphics_or_global(instruction.mnemonic)
+    if reason is not None:
+        raise NoSemanticsError(instruction.mnemonic, reason, instruction.arch.name)
+    other = lds_count.build(instruction) or transpose.build_lds(instruction, wave_size)
+    if other is not None:
+        return other
     lane_op = _LANE_OPS.get(instruction.mnemonic)
     if lane_op is not None:
         return Step(lane_op(instruction, wave_size), "lds")
@@ -66,6 +73,19 @@ def build(instruction: Instruction, wave_size: int) -> Step:
     if is_atomic(program):
         ctx.atomic_bytes = access_bytes(program)
     return memory_step(ctx, program, "lds")
+
+
+def graphics_or_global(mnemonic: str) -> str | None:
+    """Why a compute kernel cannot execute an instruction; None if it can."""
+    return next((reason for part, reason in _BEYOND.items() if part in mnemonic), None)
+
+
+_BEYOND = {
+    "_gws_": "global wave sync: no queue here owns any",
+    "_ordered_count": "the global data share does not exist here",
+    "_gs_reg": "graphics only: counters of geometry shaders",
+    "_bvh_stack": "graphics only: ray traversal stack",
+}
 
 
 # -- lane permutes --------------------------------------------------------------------------------------------
@@ -160,30 +180,9 @@ def _whole_wave(instruction: Instruction) -> bool:
     return instruction.arch.tables not in _PERMUTE_IN_HALVES
 
 
-def _load_transposed(instruction: Instruction, wave_size: int) -> Callable[[Group], None]:
-    """Four halfwords per lane, transposed inside groups of 16 lanes (seen on gfx950, rocm-systems#10175).
-
-    Halfword n of lane l comes from halfword l & 3 of lane (l & ~15 | l >> 2 & 3) + 4 n.
-    """
-    reg, dst = instruction.operand("addr").index, register_row(instruction.operand("vdst"))
-    offset = np.uint64(_offset(instruction))
-    lane = np.arange(wave_size)
-    source = ((lane & ~15) | (lane >> 2 & 3))[:, None] + 4 * np.arange(4)
-
-    def run(g: Group) -> None:
-        low, high = LDS.load_dwords(g, g.vector(reg).astype(np.uint64) + offset, 2, g.exec, g.lanes)
-        halves = np.stack((low, high), axis=-1).view(np.uint16)  # (n, L, 4)
-        moved = np.ascontiguousarray(halves[:, source, (lane & 3)[:, None]]).view(np.uint32)
-        for k in range(2):
-            g.write_vector(dst + k, moved[:, :, k], g.exec)
-
-    return run
-
-
 _LANE_OPS: dict[str, Callable[[Instruction, int], Callable[[Group], None]]] = {
     "ds_swizzle_b32": _swizzle,
     "ds_permute_b32": _permute,
     "ds_bpermute_b32": _bpermute,
     "ds_bpermute_fi_b32": _bpermute,
-    "ds_read_b64_tr_b16": _load_transposed,
 }
