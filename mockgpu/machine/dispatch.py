@@ -16,8 +16,10 @@ from mockgpu.isa.arch import Arch
 from mockgpu.machine.launch import Launch
 from mockgpu.machine.waves import EXEC, TTMP, Batch
 
-#: Lanes of a batch at which numpy's cost per element begins to count as much as the cost per call.
-BATCH_LANES = 4096
+#: Lanes of a batch at which the cost of numpy's calls no longer counts beside the cost of their elements.
+BATCH_LANES = 16384
+#: Bytes of registers and LDS that a batch of many lanes may hold.
+BATCH_BYTES = 24 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,18 @@ def batches(launch: Launch, arch: Arch, lanes: int = BATCH_LANES) -> Iterator[Ba
     """The grid as a sequence of batches of whole workgroups, in the order of their ids (x fastest)."""
     resources = Resources.of(launch, arch)
     waves_per_group = -(-_items(launch) // launch.wave_size)
-    per_batch = max(1, lanes // (waves_per_group * launch.wave_size))
+    per_batch = max(1, min(lanes // (waves_per_group * launch.wave_size), BATCH_BYTES // _bytes(launch, resources)))
     if resources.scratch and launch.scratch_waves:
         per_batch = max(1, min(per_batch, launch.scratch_waves // waves_per_group))
     ids = _group_ids(launch)
     while workgroups := list(itertools.islice(ids, per_batch)):
         yield start_batch(launch, arch, resources, workgroups)
+
+
+def _bytes(launch: Launch, resources: Resources) -> int:
+    """Bytes of the vector registers and the LDS of a workgroup."""
+    lanes = -(-_items(launch) // launch.wave_size) * launch.wave_size
+    return 4 * (resources.vgprs + resources.accs) * lanes + launch.lds_bytes
 
 
 def _items(launch: Launch) -> int:
