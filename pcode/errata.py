@@ -1,7 +1,6 @@
 """Where the manuals' pseudocode and the hardware differ, as data.
 
-The rows are in :mod:`mockgpu.pcode.errata_float`, :mod:`mockgpu.pcode.errata_ops` and
-:mod:`mockgpu.pcode.errata_forms`; nothing else in the project knows of these differences.
+The rows are in the ``errata_*`` modules, one subject each; nothing else in the project knows of these differences.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 
 from mockgpu.pcode.errata_float import DIVISION, PRECISION
 from mockgpu.pcode.errata_forms import EQUIVALENT, LANES, NAMING
+from mockgpu.pcode.errata_halves import HALVES
 from mockgpu.pcode.errata_missing import MISSING
 from mockgpu.pcode.errata_ops import ARITHMETIC, COMPARE_CONVERT
 from mockgpu.pcode.erratum import Erratum
@@ -26,6 +26,7 @@ ERRATA: tuple[Erratum, ...] = (
     *LANES,
     *EQUIVALENT,
     *MISSING,
+    *HALVES,
 )
 
 _SHORT_FORMS = ("VOP1Op", "VOP2Op", "VOPCOp")

@@ -32,6 +32,7 @@ from mockgpu.machine.semantics import evaluator_of, halves_apart, opcode_program
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import VCC, Array, Group
 from mockgpu.pcode import ir
+from mockgpu.pcode.errata_halves import zeroes_high_half
 from mockgpu.pcode.oracle import Evaluator
 
 #: Instructions that change nothing.
@@ -133,6 +134,14 @@ class VectorContext(Context):
 
         return write
 
+    def _zeroes_high_half(self) -> bool:
+        opcode = self.instruction.opcode
+        return zeroes_high_half(opcode.family, opcode.table, opcode.name)
+
+    def _whole_writer(self, reg: int) -> BitsWriter:
+        """Write a whole register, with zeros above a 16-bit result."""
+        return lambda g, value, bits, mask: g.write_vector(reg, as_bits(as_bits(value, bits), 32), g.lanes_of(mask))
+
     def bind_result(self, operand: Operand) -> None:
         """The destination: vector registers, a lane mask, or scalar registers (lane reads)."""
         if operand.is_mask:
@@ -148,6 +157,8 @@ class VectorContext(Context):
         plain = self._register_writer(reg, high)
         if part is not None and operand.bits <= 32:  # selectors are about one register
             plain = self._part_writer(reg, part)
+        elif self._zeroes_high_half():
+            plain = self._whole_writer(reg)
         self.writes["D0"] = self._result_writer(plain, modify)
         single = operand.fmt.replace("_PK2_", "_")
         half_modifier = modifiers.result_modifier(single, self.instruction.omod, self.instruction.clamp)
