@@ -24,6 +24,7 @@ _PREFIXES = {"V_MFMA_LD_SCALE_B32": "V_MFMA_SCALE_F32_16X16X128_F8F6F4"}
 _SCALAR_OPTYPES = ("OPR_SREG", "OPR_SSRC", "OPR_SDST")
 _MODE_REGISTER = 1 | 31 << 11  # hardware register MODE, all 32 bits
 _DEALLOC_VGPRS, _INTERRUPT, _REAL_TIME = 3, 1, 0x83  # message numbers
+_GLOBAL_FORMATS = ("GLOBAL", "VGLOBAL")
 _LITERAL_VALUE = 0x3F800000
 
 #: Values of fields that are no operand, by format: what an assembler writes when the text says nothing.
@@ -57,6 +58,8 @@ def canonical(arch: Arch, opcode: Opcode) -> Instruction:
     fields = dict(_DEFAULTS.get(layout.base, {}))
     numbers = _Numbers(arch)
     fields |= {spec.field: _operand(arch, layout, spec, numbers) for spec in opcode.operands}
+    if opcode.name.endswith("ADDTID_B32") and layout.base in _GLOBAL_FORMATS:  # no address but a scalar one
+        fields["saddr"] = numbers.next_scalar(64)
     if opcode.name in _NAMED_BARRIERS:
         fields["ssrc0"] = _INLINE_ONE
     fields |= _fixed(arch, layout, opcode)
@@ -144,6 +147,8 @@ def _fixed(arch: Arch, layout: Encoding, opcode: Opcode) -> dict[str, int]:
         values |= {"opsel_hi": 3, "opsel_hi2": 1}  # packed operands use both halves
     if opcode.name.startswith("TBUFFER") and layout.base == "VBUFFER":
         values["format"] = _DEFAULTS["MTBUF"]["format"]
+    if opcode.name == "IMAGE_ATOMIC_CMPSWAP":
+        values["dmask"] = 3  # a new and an expected value
     if layout.base == "SMEM" and "imm" in layout.field_names:
         values |= {"imm": 1, "soffset": 0}
     if opcode.name.startswith(("S_GETREG", "S_SETREG")):

@@ -16,20 +16,6 @@ MISSING: tuple[Erratum, ...] = (
         text="D0.b32 = S0.b32",
     ),
     Erratum(
-        "flat-atomic-csub",
-        ("rdna3",),
-        r"FLAT_ATOMIC_CSUB_U32",
-        "missing",
-        "no pseudocode",
-        "as GLOBAL_ATOMIC_CSUB_U32: subtracts and stops at 0",
-        "RDNA3 manual, GLOBAL_ATOMIC_CSUB_U32",
-        text=(
-            "old_value = MEM[ADDR].u32;\n"
-            "MEM[ADDR].u32 = old_value < DATA.u32 ? 0U : old_value - DATA.u32;\n"
-            "RETURN_DATA.u32 = old_value"
-        ),
-    ),
-    Erratum(
         "exp-legacy",
         ("cdna",),
         rf"V_EXP_LEGACY_F32{ENCODING}",

@@ -129,5 +129,5 @@ class Descriptor:
         at = (offset + inside) & np.uint64(0xFFFF_FFFF)
         block = (index // self.index_stride * self.stride + at // self.element * self.element) * self.index_stride
         swizzled = block + index % self.index_stride * self.element + at % self.element
-        out: Array = np.where(self.swizzled, self.base + (scalar - inside) + swizzled, linear)
+        out = np.where(self.swizzled, self.base + (scalar - inside) + swizzled, linear)
         return out

@@ -83,7 +83,7 @@ class TypedAccess:
             yield self._format(self.fixed), None
             return
         numbers = self.ctx.descriptor.format
-        for number in np.unique(numbers):
+        for number in np.unique(numbers[self.ctx.g.active.any(axis=1)]):
             yield self._format(int(number)), numbers == number
 
     def _format(self, number: int) -> DataFormat | None:

@@ -6,7 +6,7 @@ import functools
 
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine import buffer, control, flat, lds, lds_load, salu, smem, valu, vopd
+from mockgpu.machine import buffer, control, flat, image, lds, lds_load, salu, smem, valu, vopd
 from mockgpu.machine.step import Builder, Run, Step
 from mockgpu.machine.vector_modes import with_modes
 
@@ -26,6 +26,8 @@ def builders() -> dict[str, Builder]:
         "FLAT": flat.build, "GLOBAL": flat.build, "SCRATCH": flat.build,
         "VFLAT": flat.build, "VGLOBAL": flat.build, "VSCRATCH": flat.build,
         "MUBUF": buffer.build, "MTBUF": buffer.build, "VBUFFER": buffer.build,
+        "MIMG": image.build, "VIMAGE": image.build, "VSAMPLE": image.build,
+        "EXP": image.build, "VEXPORT": image.build,
         "LDSDIR": lds_load.build_direct, "VDSDIR": lds_load.build_direct,
     }  # fmt: skip
 

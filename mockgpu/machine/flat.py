@@ -120,6 +120,8 @@ def _space(instruction: Instruction) -> Space:
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a flat, global or scratch instruction. Raises NoSemanticsError or IllegalInstruction."""
     mnemonic = instruction.mnemonic
+    if instruction.format in _FLAT_FORMATS and not mnemonic.startswith("flat_"):
+        raise NoSemanticsError(mnemonic, "exists in the global segment alone", instruction.arch.name)
     if mnemonic in _CACHE_CONTROL:
         return Step(_nothing, "vmem")
     ctx = MemoryContext(instruction, wave_size, _space(instruction), _address(instruction))

@@ -12,6 +12,7 @@ from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.operands import Register
 from mockgpu.isa.registers import Kind
 from mockgpu.machine.engine import OracleEngine
+from mockgpu.machine.image_resource import descriptor
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.vectors import HSA_MODE, HostMemory
 from mockgpu.machine.waves import EXEC, Batch
@@ -20,7 +21,10 @@ _DATA_BYTES = 1 << 16
 _LDS_BYTES = 1 << 14
 _SCRATCH_PER_LANE = 1 << 10
 _LANE_STEP = 128  # bytes between the addresses of neighbouring lanes
-_RAW_BUFFER = 3 << 28 | 22 << 12 | 4  # bounds by bytes; one 32-bit float; X from the data
+#: Last dword of a buffer descriptor: one 32-bit float, X from the data; RDNA: bounds by bytes.
+_RAW_BUFFER = {"rdna3": 3 << 28 | 22 << 12 | 4, "rdna4": 3 << 28 | 22 << 12 | 4, "cdna": 4 << 15 | 7 << 12 | 4}
+_IMAGE = {"type": 9, "format": 22, "width": 63, "height": 63, "dst_sel": 4}  # 64 x 64 texels, linear, 32-bit floats
+_IMAGE_FORMATS = ("MIMG", "VIMAGE")
 _ADDRESSES = ("addr", "vaddr")
 _JUMPS = ("s_setpc", "s_swappc", "s_rfe")
 _LDS_FORMATS = ("DS", "VDS")
@@ -76,8 +80,10 @@ class SingleStep:
         name, code = operand.field, operand.code
         if name in _ADDRESSES:
             self._point_vector(batch, instruction, operand)
+        elif name in ("srsrc", "rsrc") and instruction.format in _IMAGE_FORMATS:
+            _write(batch, code, descriptor(self.arch.family, base=self.data.va >> 8, **_IMAGE), 8)
         elif name in ("srsrc", "rsrc") or (name == "sbase" and operand.bits == 128):
-            _write(batch, code, self.data.va | _DATA_BYTES << 64 | _RAW_BUFFER << 96, 4)
+            _write(batch, code, self.data.va | _DATA_BYTES << 64 | _RAW_BUFFER[self.arch.family] << 96, 4)
         elif name in ("sbase", "saddr") and operand.kind is not Kind.NULL:
             _write(batch, code, self.data.va, 2)
         elif name == "ssrc0" and instruction.mnemonic.startswith(_JUMPS):
