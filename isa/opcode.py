@@ -82,12 +82,18 @@ def _directions(name: str, field: str, optype: str, implicit: Implicit) -> tuple
     return False, True
 
 
+#: Operands whose pseudocode reads more bits than the tables declare: the high half of a register holds the value.
+_HIGH_HALF_SOURCES = frozenset({("S_CVT_HI_F32_F16", "ssrc0")})
+
+
 def _spec(name: str, field: str, declared: tuple[Any, int, Any], implicit: Implicit) -> OperandSpec:
     fmt, bits, optype = declared[0].name, declared[1], declared[2]
     if "LDEXP_F16" in name and field.endswith("src1"):  # the tables call the integer exponent a float
         fmt = "FMT_NUM_I16"
     if field == "vdst" and "CMPSWAP" in name:  # some tables give it the width of the operand pair
         bits = 64 if name.endswith(("64", "X2")) else 32
+    if (name, field) in _HIGH_HALF_SOURCES:
+        bits = 32
     is_dst, is_src = _directions(name, field, optype.name, implicit)
     if field == "src0" and "SWAP" in name and name.startswith("V_"):
         is_dst = True
