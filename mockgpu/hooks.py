@@ -85,6 +85,7 @@ def watch_amd(ops_amd: ModuleType) -> None:
     finalizers.put_off_frees(ops_amd.AMDAllocator)
     recovery.register_code(ops_amd.AMDProgram)
     recovery.report_faults(ops_amd.KFDIface)
+    recovery.survive_interrupts(ops_amd)
 
 
 def find_compiler() -> None:

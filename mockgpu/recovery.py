@@ -7,7 +7,8 @@ device: queues are dropped, the timeline is brought up to date, and the process 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -69,6 +70,38 @@ def _report(iface: Any, original: Callable[[Any], None]) -> str:
     ]
     lines = faults or [f"still waiting: {line}" for line in machine.blocked()] or ["no queue has anything left to do"]
     return "\n".join([text or "the device hangs", *lines])
+
+
+def survive_interrupts(ops_amd: Any) -> None:
+    """Let Ctrl-C (or any other BaseException) out of a launch or a wait, and leave devices that can go on.
+
+    What the devices had still to do is dropped; it is no fault, and nobody hears of it later.
+    """
+    queue, interface = ops_amd.AMDQueueDesc, ops_amd.KFDIface
+    signal_doorbell, sleep = queue.signal_doorbell, interface.sleep
+
+    @wraps(signal_doorbell)
+    def ring(self: Any, dev: Any, *args: Any, **kwargs: Any) -> None:
+        with _recovering(dev):
+            signal_doorbell(self, dev, *args, **kwargs)
+
+    @wraps(sleep)
+    def wait(self: Any, tm: int) -> None:
+        with _recovering(self.dev):
+            sleep(self, tm)
+
+    queue.signal_doorbell, interface.sleep = ring, wait
+
+
+@contextmanager
+def _recovering(device: Any) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        recover(device)
+        raise
 
 
 def recover(device: Any) -> None:

@@ -230,10 +230,9 @@ class Machine:
             # A mistake of the emulator. It takes the way of every fault, so that the process can go on.
             log.exception("a mistake of mockgpu itself, please report it")
             queue.error = EmulatorError(f"{queue.name}: internal error of mockgpu, {type(error).__name__}: {error}")
-        except BaseException as error:
-            # Ctrl-C: leave no queue half way, and let it out.
-            queue.error = GuestFault(f"{queue.name}: stopped by {type(error).__name__}: {error}")
-            device.fail(queue.error)
+        except BaseException:
+            # Ctrl-C is no fault: leave no queue half way, and let it out.
+            queue.drop()
             raise
         if queue.error is not None:
             device.fail(as_fault(queue.error))

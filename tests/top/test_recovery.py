@@ -1,7 +1,11 @@
 """Wrong kernels: what tinygrad raises, and that the process goes on to run others."""
 
 import gc
+import os
 import re
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -121,6 +125,47 @@ def test_a_kernel_that_never_ends(dev: Any, launch: Any, good: HCQBuffer, monkey
     with pytest.raises(RuntimeError, match=r"HW fault: [^\n]*\n.*0\.5 s \(kernel turns_round, PC 0x[0-9a-f]+"):
         launch("turns_round", FOR_EVER, good, good)
     the_process_goes_on(dev)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_an_interrupt_of_a_long_kernel_is_no_fault(
+    dev: Any, launch: Any, good: HCQBuffer, capfd: pytest.CaptureFixture[str], wait: bool
+) -> None:
+    before, other = kfd.statistics().faults, Tensor([1, 2], device="AMD:1").realize()
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    launch("returns", COPY, good, good)  # compiler and engine are warm
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch("is_interrupted", FOR_EVER, good, good, wait=wait)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    the_process_goes_on(dev)
+    assert other.tolist() == [1, 2]
+    assert kfd.statistics().faults == before
+    assert "fault" not in capfd.readouterr().err
+
+
+INTERRUPTED = """
+import signal
+from tinygrad import Tensor
+a = Tensor.ones(512, 512).contiguous().realize()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try: (a @ a).realize(); print("not interrupted")
+except KeyboardInterrupt: print("interrupted")
+signal.setitimer(signal.ITIMER_REAL, 0)
+print((Tensor([1, 2, 3]) + 1).tolist())
+"""
+
+
+def test_nothing_false_is_said_after_an_interrupt_or_at_exit() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    environment = {**os.environ, "MOCKGPU": "1", "DEV": "AMD"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "interrupted\n[2, 3, 4]\n", done.stderr
+    assert done.returncode == 0 and done.stderr == ""
 
 
 def test_the_error_of_a_launch_that_nobody_waits_for_comes_with_the_next_wait(
