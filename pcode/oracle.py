@@ -17,6 +17,7 @@ from mockgpu.pcode import ir
 from mockgpu.pcode.numeric import Bits, Mask, quiet_ieee
 from mockgpu.pcode.oracle_expr import walk
 from mockgpu.pcode.oracle_limbs import halve_wide_sums
+from mockgpu.pcode.oracle_simplify import simplify
 from mockgpu.pcode.oracle_split import split_wide_locals
 from mockgpu.pcode.oracle_state import (
     CompileError,
@@ -49,7 +50,7 @@ class Evaluator:
     """A compiled program. It holds no state of a run and may be used by several threads."""
 
     def __init__(self, program: ir.Program, flush: bool | None) -> None:
-        body = split_wide_locals(halve_wide_sums(program.body))
+        body = simplify(split_wide_locals(halve_wide_sums(program.body)))
         names = list(walk(body))
         self.program = program
         if flush is None:

@@ -218,6 +218,8 @@ def bitcast(source: Type, target: Type) -> Op1:
 
 def extract(x: Bits, width: int, lo: int, bits: int) -> Bits:
     """Bits ``lo`` .. ``lo + bits - 1`` of patterns of ``width`` bits; bits past the end are zero."""
+    if bits == 1 and lo == width - 1 and width in _NATURAL:
+        return x.view(_SIGNED[width]) < 0  # type: ignore[no-any-return]
     if lo >= width:
         return np.zeros(np.shape(x), num.container(bits))
     if lo == 0:

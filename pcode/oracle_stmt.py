@@ -118,7 +118,7 @@ class StmtCompiler(ExprCompiler):
             case ir.Effect():
                 return Node(x, self._effect(x))
             case ir.If():
-                return self._flow(x, self._if(x))
+                return self._if(x)
             case ir.For():
                 return self._flow(x, self._for(x))
             case ir.While():
@@ -130,26 +130,42 @@ class StmtCompiler(ExprCompiler):
 
     # -- control ------------------------------------------------------------------------------------------------------
 
-    def _if(self, x: ir.If) -> Callable[[State, bool], Iterator[ir.Stmt]]:
+    def _if(self, x: ir.If) -> Node:
+        """Both ways of running it are written out: a generator would cost more than what most arms do."""
         arms = [(self.compile(cond), self.block(body)) for cond, body in x.arms]
         orelse = self.block(x.orelse)
 
-        def steps(s: State, watch: bool) -> Iterator[ir.Stmt]:
+        def run(s: State) -> None:
             outer = s.mask
             try:
                 for cond, body in arms:
-                    taken, rest = _split(s.mask, _quietly(cond, s, watch))
+                    taken, rest = _split(s.mask, cond(s))
                     if taken is not _NOBODY:
                         s.mask = taken
-                        yield from _body(body, s, watch)
+                        body.run(s)
                     if rest is _NOBODY:
                         return
                     s.mask = rest
-                yield from _body(orelse, s, watch)
+                orelse.run(s)
             finally:
                 s.mask = outer
 
-        return steps
+        def steps(s: State) -> Iterator[ir.Stmt]:
+            outer = s.mask
+            try:
+                for cond, body in arms:
+                    taken, rest = _split(s.mask, _quietly(cond, s, True))
+                    if taken is not _NOBODY:
+                        s.mask = taken
+                        yield from body.steps(s)
+                    if rest is _NOBODY:
+                        return
+                    s.mask = rest
+                yield from orelse.steps(s)
+            finally:
+                s.mask = outer
+
+        return Node(x, run, steps)
 
     def _for(self, x: ir.For) -> Callable[[State, bool], Iterator[ir.Stmt]]:
         start, stop, body = self.compile(x.start), self.compile(x.stop), self.block(x.body)

@@ -6,6 +6,7 @@ A :class:`Context` is built once per decoded instruction: it maps the names that
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -49,7 +50,8 @@ def _scc(g: Group, bits: int) -> Array:
 
 
 def _fixed(value: int) -> BitsReader:
-    return lambda g, bits: constant(value, bits)
+    of_width = functools.cache(lambda bits: constant(value, bits))
+    return lambda g, bits: of_width(bits)
 
 
 def _write_scc(g: Group, value: Array, bits: int, mask: Array | None) -> None:

@@ -25,7 +25,7 @@ VA_LIMIT = 1 << 47
 
 _SPAN = VA_LIMIT - 2 * PAGE
 _RAW = (ctypes.c_uint8 * _SPAN).from_address(PAGE)
-_FLAT = Words(np.frombuffer(_RAW, np.uint8))
+_FLAT = Words(np.frombuffer(_RAW, np.uint8))  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, slots=True)

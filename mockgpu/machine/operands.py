@@ -238,7 +238,9 @@ def write_mask(g: Group, code: int, value: Array) -> None:
     """Pack booleans that broadcast to (n, L) into the lane mask at scalar register ``code``."""
     if code == g.batch.arch.null_register:
         return
-    words = pack_lanes(np.ascontiguousarray(np.broadcast_to(value, (g.n, g.lanes))))
+    if value.shape != (g.n, g.lanes):
+        value = np.broadcast_to(value, (g.n, g.lanes))
+    words = pack_lanes(value)
     g.batch.sgpr[code, g.index] = words[:, 0]
     if g.lanes == 64:
         g.batch.sgpr[code + 1, g.index] = words[:, 1]
