@@ -49,6 +49,41 @@ COMPARE_CONVERT = (
         "vector vop3-0121",
     ),
     Erratum(
+        "min-max-zeros",
+        ("cdna",),
+        rf"V_(MIN|MAX)_(F16|F32|F64){ENCODING}",
+        "correction",
+        "tells +0 from -0 by a comparison that holds for both: min(-0, +0) would be +0",
+        "looks at the sign: -0 is below +0 in either order of the operands",
+        "CDNA4 manual: min and max order signed zeros",
+        edits=(
+            (
+                "((64'F(S0.f16) == +0.0) && (64'F(S1.f16) == -0.0))",
+                "((64'F(S0.f16) == 0.0) && (64'F(S1.f16) == 0.0) && !sign(S0.f16))",
+            ),
+            (
+                "((64'F(S0.f16) == -0.0) && (64'F(S1.f16) == +0.0))",
+                "((64'F(S0.f16) == 0.0) && (64'F(S1.f16) == 0.0) && sign(S0.f16))",
+            ),
+            (
+                "((64'F(S0.f32) == +0.0) && (64'F(S1.f32) == -0.0))",
+                "((64'F(S0.f32) == 0.0) && (64'F(S1.f32) == 0.0) && !sign(S0.f32))",
+            ),
+            (
+                "((64'F(S0.f32) == -0.0) && (64'F(S1.f32) == +0.0))",
+                "((64'F(S0.f32) == 0.0) && (64'F(S1.f32) == 0.0) && sign(S0.f32))",
+            ),
+            (
+                "((S0.f64 == +0.0) && (S1.f64 == -0.0))",
+                "((S0.f64 == 0.0) && (S1.f64 == 0.0) && !sign(S0.f64))",
+            ),
+            (
+                "((S0.f64 == -0.0) && (S1.f64 == +0.0))",
+                "((S0.f64 == 0.0) && (S1.f64 == 0.0) && sign(S0.f64))",
+            ),
+        ),
+    ),
+    Erratum(
         "permlane-inactive",
         RDNA,
         r"V_PERMLANEX?16(_VAR)?_B32",
@@ -127,6 +162,7 @@ COMPARE_CONVERT = (
 
 # -- arithmetic -------------------------------------------------------------------------------------------------------
 
+# min_num(x, x) is x as MODE lets denormal inputs through.
 _MIX = """
 declare in : 32'F[3];
 declare S : 32'B[3];
@@ -134,9 +170,11 @@ for i in 0 : 2 do
   if !OPSEL_HI.u3[i] then
     in[i] = S[i].f32
   elsif OPSEL.u3[i] then
-    in[i] = f16_to_f32(S[i][31 : 16].f16)
+    half = S[i][31 : 16].f16;
+    in[i] = f16_to_f32(min_num(half, half))
   else
-    in[i] = f16_to_f32(S[i][15 : 0].f16)
+    half = S[i][15 : 0].f16;
+    in[i] = f16_to_f32(min_num(half, half))
   endif;
   if NEG_HI.u3[i] then in[i] = abs(in[i]) endif;
   if NEG.u3[i] then in[i] = -in[i] endif
@@ -150,8 +188,9 @@ ARITHMETIC = (
         rf"V_(FMA|MAD)_MIX_F32{ENCODING}",
         "correction",
         "leaves out the modifiers; V_MAD_MIX rounds twice",
-        "NEG_HI takes the absolute value and NEG negates what was chosen and converted; one rounding",
-        "CDNA4 manual; gfx942 measurements of V_MAD_MIX",
+        "NEG_HI takes the absolute value and NEG negates what was chosen and converted; one rounding; denormal"
+        " halves are flushed as MODE says",
+        "CDNA4 manual; gfx942 measurements of V_MAD_MIX; vectors gfx90a_fma_mix_f32_flush, gfx950_fma_mix_f32_flush",
         text=_MIX + "D0[31 : 0].f32 = fma(in[0], in[1], in[2])",
     ),
     Erratum(
