@@ -72,13 +72,13 @@ class Batch:
         self.mode = np.zeros(w, np.uint32)
         self.trapsts = np.zeros(w, np.uint32)
         self.sched_mode = np.zeros(w, np.uint32)
+        self.trap_ctrl = np.zeros(w, np.uint32)
         self.pc = np.zeros(w, np.int64)
         self.state = np.zeros(w, np.uint8)
         self.group = np.zeros(w, np.int64)
         self.ordinal = np.zeros(w, np.int64)
         self.scratch = np.zeros(w, np.uint64)  # byte address of the wave's scratch
         self.scratch_bytes = 0  # of one wave
-        self.hwreg: dict[int, Array] = {}  # fixed hardware registers by index, (W,) each
         self.lds_stride = (self.lds_bytes + 15) & ~15
         self.lds = np.zeros(max(1, len(self.workgroups)) * self.lds_stride + 16, np.uint8)
         self.lds_words = Words(self.lds)
