@@ -23,7 +23,7 @@ from mockgpu.drivers.gpu import Gpu, Gpus
 from mockgpu.drivers.kfd_events import EventTable, Waiter
 from mockgpu.drivers.kfd_memory import MemoryManager, header
 from mockgpu.drivers.kfd_queues import MMAP_TYPE_DOORBELL, QueueManager, QueueRequest, parse_mmap_offset
-from mockgpu.drivers.refusal import Refused, invalid
+from mockgpu.drivers.refusal import Refused, invalid, os_error
 from mockgpu.drivers.settings import Settings, system_memory
 from mockgpu.drivers.sysfs import NodeSpec, Tree
 from mockgpu.isa.arch import get_arch
@@ -123,8 +123,9 @@ class KfdSystem:
     def check_process(self) -> None:
         """Raises OSError EBADF in a process that was forked from the one that made the system."""
         if os.getpid() != self.pid:
-            log.error("this process was forked after it opened the GPUs; open them after the fork instead")
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            reason = "this process was forked after it opened the GPUs; open them after the fork, or spawn processes"
+            log.error(reason)
+            raise os_error(errno.EBADF, reason)
 
     @contextmanager
     def _answer(self, name: str) -> Iterator[None]:
@@ -134,7 +135,7 @@ class KfdSystem:
             yield
         except Refused as refused:
             log.warning("%s: %s", name, refused)
-            raise OSError(refused.number, os.strerror(refused.number)) from None
+            raise os_error(refused.number, f"{name}: {refused.reason}") from None
 
     def ioctl(self, request: int, argument: Any) -> int:
         """ioctl(2) on /dev/kfd. ``argument`` is a writable buffer with the call's struct. Returns 0, raises OSError."""

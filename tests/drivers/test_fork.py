@@ -36,6 +36,7 @@ def test_child_cannot_use_the_parents_system_and_gets_its_own(monkeypatch: pytes
         with pytest.raises(OSError) as caught:
             file.ioctl(ord("K") << 8 | 1, bytearray(8))
         assert caught.value.errno == errno.EBADF
+        assert "forked after it opened the GPUs" in str(caught.value)
         with pytest.raises(RetiredDoorbellError):
             queue.doorbell[0] = 1
         fresh = MockFileIOInterface("/dev/kfd", os.O_RDWR)
