@@ -103,7 +103,7 @@ TABLE = tuple(
         ("MOCKGPU_ENGINE", "what executes the kernels", "oracle", ENGINES, _choice(*ENGINES)),
         (
             "MOCKGPU_TIMEOUT",
-            "seconds that a workgroup may run",
+            "seconds in which some wave of a batch of workgroups has to end",
             "60",
             ("a number above 0, up to 86400",),
             _seconds,

@@ -66,7 +66,7 @@ class Scheduler:
     def _check_progress(self, group: Group, live: int) -> None:
         if self._live() < live:
             return
-        fault = KernelTimeout(f"no wave has ended for {self.timeout:g} s")
+        fault = KernelTimeout(f"no wave has ended for {self.timeout:g} s; raise MOCKGPU_TIMEOUT if the kernel is only slow")
         pc = int(self.batch.pc[group.index].min()) if group.moved else group.pc
         self._locate(fault, group, pc)
         self._report(fault)
