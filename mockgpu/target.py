@@ -18,6 +18,8 @@ RENDERER = "LLVM"
 KFD_NAMES = ("", "KFD", "MOCK", INTERFACE)
 GOOD = ("AMD", "AMD:LLVM", "AMD:LLVM:gfx1100 (or another architecture)", "KFD+AMD", "MOCKKFD+AMD", "CPU", "PYTHON")
 _NOT_EMULATED = ("NV", "CUDA")
+#: The names of tinygrad's renderers for AMD.
+RENDERERS = ("LLVM", "HIP", "HIPCC")
 
 
 class NotEmulatedError(ConfigError):
@@ -26,6 +28,23 @@ class NotEmulatedError(ConfigError):
     def __init__(self, name: str, value: object, what: str, allowed: Iterable[object] = GOOD):
         super().__init__(name, value, allowed)
         self.args = (f"{name}={value!r}: {what} is not emulated; good values are: {', '.join(self.allowed)}",)
+
+
+class UnknownRendererError(ConfigError):
+    """What stands after ``AMD:`` is no renderer of tinygrad's: an architecture in its place, a number, or a misspelling."""
+
+    def __init__(self, name: str, value: object, allowed: Iterable[object], renderer: str):
+        super().__init__(name, value, allowed)
+        arch = renderer.lower()
+        hint = f"did you mean AMD:{RENDERER}:{arch}?" if arch in ARCHS else _renderer_hint(renderer)
+        known = f"AMD has no renderer {renderer!r}, its renderers are {', '.join(RENDERERS)}"
+        self.args = (f"{name}={value!r}: {known}; {hint} Good values are: {', '.join(self.allowed)}",)
+
+
+def _renderer_hint(renderer: str) -> str:
+    if renderer.isdigit():
+        return f'the device of this number is chosen in the program, as in Tensor(..., device="AMD:{renderer}").'
+    return "the form is AMD:RENDERER:ARCH."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,8 @@ def parse(text: str) -> Target:
 def emulate(target: Target) -> Target:
     """The target on the mock interface; targets of devices that need no GPU come back unchanged.
 
-    Raises NotEmulatedError for GPUs and interfaces that have no emulation here.
+    Raises NotEmulatedError for GPUs and interfaces that have no emulation here, UnknownRendererError for a renderer
+    that tinygrad does not have for AMD.
     """
     if target.device in _NOT_EMULATED:
         raise NotEmulatedError("DEV", str(target), f"the {target.device} device")
@@ -75,6 +95,8 @@ def emulate(target: Target) -> Target:
         return target
     if target.interface not in KFD_NAMES:
         raise NotEmulatedError("DEV", str(target), f"the {target.interface} interface of AMD")
+    if target.renderer and target.renderer not in RENDERERS:
+        raise UnknownRendererError("DEV", str(target), GOOD, target.renderer)
     return replace(target, interface=INTERFACE, device="AMD", renderer=target.renderer or RENDERER)
 
 

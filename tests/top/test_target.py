@@ -62,6 +62,21 @@ def test_malformed_text_is_refused(dev: str) -> None:
         target.plan(dev, None)
 
 
+@pytest.mark.parametrize(
+    ("dev", "hint"),
+    [
+        ("AMD:gfx1100", r"did you mean AMD:LLVM:gfx1100\?"),
+        ("AMD:GFX1201", r"did you mean AMD:LLVM:gfx1201\?"),
+        ("AMD:1", r'as in Tensor\(\.\.\., device="AMD:1"\)'),
+        ("AMD:9999", r"its renderers are LLVM, HIP, HIPCC"),
+        ("AMD:CLANG:gfx1100", "the form is AMD:RENDERER:ARCH"),
+    ],
+)
+def test_what_is_no_renderer_of_amd_is_refused_with_a_hint(dev: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=rf"DEV='.*': AMD has no renderer .*{hint}.* Good values are: AMD, AMD:LLVM,"):
+        target.plan(dev, None)
+
+
 def test_an_unknown_architecture_lists_the_known_ones() -> None:
     with pytest.raises(UnknownArchError, match=r"gfx9999.*gfx1100, gfx1201"):
         target.plan("AMD:LLVM:gfx9999", None)
