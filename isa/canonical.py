@@ -6,6 +6,7 @@ Reports, teaching pages and tests that must look at each opcode once start from 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.encode import build
@@ -73,13 +74,15 @@ def _named(arch: Arch, name: str) -> Opcode:
 
 def _layout(arch: Arch, opcode: Opcode) -> Encoding:
     """The base encoding of an opcode, or the literal one of opcodes that always carry a literal."""
-    table = encodings(arch.tables).values()
-    bases = [e for e in table if e.name == e.base]
+    return _layouts(arch.tables)[opcode.table, opcode.name]
+
+
+@functools.cache
+def _layouts(family: str) -> Mapping[tuple[str, str], Encoding]:
+    table = encodings(family).values()
     literals = [e for e in table if e.name == f"{e.base}_LIT"]
-    for encoding in (*bases, *literals):
-        if any((type(m).__name__, m.name) == (opcode.table, opcode.name) for m in encoding.members):
-            return encoding
-    raise AssertionError(f"{opcode!r} is a member of no encoding")
+    bases = [e for e in table if e.name == e.base]
+    return {(type(m).__name__, m.name): e for e in (*literals, *bases) for m in e.members}  # bases come last and count
 
 
 class _Numbers:

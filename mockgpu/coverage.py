@@ -43,7 +43,7 @@ class Coverage:
     def counts(self, form: str | None = None) -> dict[str, int]:
         """Numbers of opcodes, decoded ones, and of every kind; of one format or of all."""
         chosen = [e for e in self.entries if form is None or e.format == form]
-        kinds = Counter(e.provenance.kind for e in chosen)
+        kinds: Counter[str] = Counter(e.provenance.kind for e in chosen)
         return {
             "opcodes": len(chosen),
             "decoded": sum(e.decoded for e in chosen),

@@ -17,7 +17,8 @@ _MEANINGS = """\
 
 
 def _rule(p: Provenance) -> str:
-    return f"{p.rule}: {p.section}" if p.section else p.rule
+    rule = f"{p.rule}: {p.section}" if p.section else p.rule
+    return f"{rule}; stops the kernel: {p.reason}" if p.reason else rule
 
 
 def _groups(result: Coverage) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -98,6 +99,7 @@ class Page:
         return asdict(self)
 
 
+@functools.cache
 def present(arch: Arch) -> list[Opcode]:
     """The opcodes of a target."""
     return [opcode for opcode in table_opcodes(arch) if arch.has_opcode(opcode.name)]
@@ -158,11 +160,16 @@ def _form(arch: Arch, opcode: Opcode, instruction: Instruction) -> Form:
 
 def layouts(arch: Arch, opcode: Opcode, instruction: Instruction) -> list[Encoding]:
     """The layouts that an opcode may have: plain, with a literal, with DPP or SDWA."""
-    leaf = next((c.leaf for c in opcode_claims(arch.tables) if c.leaf.opcode is opcode), None)
+    leaf = _leaves(arch.tables).get(opcode)
     if leaf is None:
         found = [instruction.layout, encodings(arch.tables).get(f"{instruction.layout.name}_LIT")]
         return [e for e in found if e is not None]
     return _layouts_of(leaf)
+
+
+@functools.cache
+def _leaves(tables: str) -> dict[Opcode, Leaf]:
+    return {claim.leaf.opcode: claim.leaf for claim in opcode_claims(tables) if claim.leaf.opcode is not None}
 
 
 def _layouts_of(leaf: Leaf) -> list[Encoding]:

@@ -67,6 +67,8 @@ def provenance(p: Provenance) -> str:
     by = f"by {p.rule}" + (f" ({p.section})" if p.section else "") if p.rule else "by the pseudocode"
     if p.kind == "unsupported":
         return f"not at all: {p.reason}"
+    if p.reason:
+        return f"{by}; it stops the kernel: {p.reason}"
     return f"{by}, approximately: {p.bound}" if p.kind == "approximate" else by
 
 

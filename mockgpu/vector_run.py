@@ -7,6 +7,7 @@ import json
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -91,8 +92,9 @@ def run_rows(rows: list[dict[str, Any]], engine: str = "oracle", jobs: int = 1) 
     if jobs <= 1 or len(rows) <= 1:
         yield from map(run, rows)
         return
-    with multiprocessing.get_context("spawn").Pool(min(jobs, len(rows))) as pool:
-        yield from pool.imap(run, rows, chunksize=8)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(rows)), context) as pool:
+        yield from pool.map(run, rows, chunksize=8)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from typing import Literal
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.errors import GuestFault, IllegalInstruction
+from mockgpu.machine.errors import GuestFault, IllegalInstruction, Trap
 from mockgpu.machine.execute import Run, build_step
 from mockgpu.machine.matrix import rule_of
 from mockgpu.machine.matrix_ops import Kind, is_matrix_name, matrix_op
@@ -35,7 +35,8 @@ class Provenance:
 
     ``kind``: *pcode*, by the manual's pseudocode; *written*, by a rule of ours; *approximate*, by either, but hardware
     may differ within ``bound``; *unsupported*, it raises IllegalInstruction with ``reason``.
-    ``rule`` is the function of a rule of ours, empty for pseudocode; ``section`` its source in the manuals.
+    ``rule`` is the function of a rule of ours, empty for pseudocode; ``section`` its source in the manuals. A rule that
+    always stops the kernel has the message of its trap as ``reason``.
     """
 
     kind: Source
@@ -48,6 +49,7 @@ class Provenance:
 def explain(instruction: Instruction, wave_size: int | None = None) -> Provenance:
     """What executes an instruction in a wave of ``wave_size`` lanes, by default the narrowest of the target."""
     size = wave_size or instruction.arch.wave_sizes[0]
+    stops = ""
     try:
         with watching_programs() as programs:
             step = build_step(instruction, size)
@@ -56,6 +58,8 @@ def explain(instruction: Instruction, wave_size: int | None = None) -> Provenanc
         return Provenance("unsupported", reason=e.reason)
     except IllegalInstruction as e:
         return Provenance("unsupported", reason=_reason(instruction, e))
+    except Trap as e:
+        stops = _reason(instruction, e)
     except GuestFault:  # it executes; only its addresses lead nowhere
         pass
     bounds = list(dict.fromkeys(bound for program in programs for bound in bounds_of(program)))
@@ -63,7 +67,7 @@ def explain(instruction: Instruction, wave_size: int | None = None) -> Provenanc
         return Provenance("approximate", bound=", ".join(bounds)) if bounds else Provenance("pcode")
     rule, section = _rule(step.run)
     bound = _summation(instruction)
-    return Provenance("approximate" if bound else "written", rule, section, bound)
+    return Provenance("approximate" if bound else "written", rule, section, bound, stops)
 
 
 @functools.cache
@@ -71,7 +75,7 @@ def _machine(arch: Arch, wave_size: int) -> SingleStep:
     return SingleStep(arch, wave_size)
 
 
-def _reason(instruction: Instruction, fault: IllegalInstruction) -> str:
+def _reason(instruction: Instruction, fault: GuestFault) -> str:
     return fault.message.removeprefix("illegal instruction: ").removeprefix(f"{instruction.mnemonic}: ")
 
 
