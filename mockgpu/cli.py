@@ -1,4 +1,4 @@
-"""The command line: ``mockgpu run`` and ``mockgpu info``."""
+"""The command line: ``mockgpu run``, ``mockgpu info`` and what other modules add."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mockgpu import __version__, cli_fidelity, cli_isa, settings
+from mockgpu import __version__, cli_fidelity, cli_isa, settings, target
 from mockgpu.isa.errors import MockGPUError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run GPU programs on an emulated GPU.")
@@ -38,8 +38,11 @@ def environment(arch: str | None, devices: str | None, engine: str | None) -> di
 
 
 def full_command(command: list[str], environ: dict[str, str]) -> list[str]:
-    """The command to execute: a ``.py`` file runs with this Python, and this Python's folder is searched first."""
-    if command[0].endswith(".py"):
+    """The command to execute: a ``.py`` file, ``-c CODE`` and ``-m MODULE`` run with this Python.
+
+    Any other command is searched in this Python's folder first.
+    """
+    if command[0].endswith(".py") or command[0] in ("-c", "-m"):
         return [sys.executable, *command]
     environ["PATH"] = os.pathsep.join(p for p in (os.path.dirname(sys.executable), environ.get("PATH", "")) if p)
     path = shutil.which(command[0], path=environ["PATH"])
@@ -48,15 +51,34 @@ def full_command(command: list[str], environ: dict[str, str]) -> list[str]:
     return [path, *command[1:]]
 
 
+def print_version(asked: bool) -> None:
+    if asked:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run GPU programs on an emulated GPU."""
+
+
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def run(
-    command: Annotated[list[str], typer.Argument(help="script.py, or any command, with its arguments.")],
+    command: Annotated[list[str], typer.Argument(help="script.py, -c CODE, -m MODULE, or any command; with its arguments.")],
     arch: Arch = None,
     devices: Devices = None,
     engine: Engine = None,
 ) -> None:
     """Run a command with the emulated GPU:  mockgpu run [--arch A] -- script.py ARGS"""
     environ = environment(arch, devices, engine)
+    try:
+        target.plan(environ.get("DEV", ""), environ.get("MOCKGPU_ARCH") or None)
+    except MockGPUError as e:
+        fail(e)
     argv = full_command(command, environ)
     sys.stdout.flush()
     os.execve(argv[0], argv, environ)

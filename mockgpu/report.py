@@ -52,12 +52,11 @@ def _kernel_cache(environ: Mapping[str, str]) -> str:
 
 
 def show(facts: dict[str, Any]) -> None:
-    """Print the facts as a table."""
+    """Print the facts, one a line. Nothing is cut: a line may be longer than the terminal is wide."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table.grid(padding=(0, 2))
+    console, width = Console(soft_wrap=True, highlight=False), max(map(len, facts)) + 2
     for name, value in facts.items():
         rows = (
             value.items()
@@ -66,5 +65,5 @@ def show(facts: dict[str, Any]) -> None:
         )
         for i, (key, text) in enumerate(rows):
             shown = escape(f"{key}: {text}" if key else str(text))
-            table.add_row(f"[bold]{name}[/]" if i == 0 else "", f"[red]{shown}[/]" if name == "problems" else shown)
-    Console(soft_wrap=True).print(table)
+            title = f"{name if i == 0 else '':{width}}"
+            console.print(f"[bold]{title}[/]" + (f"[red]{shown}[/]" if name == "problems" else shown))

@@ -36,6 +36,18 @@ def test_info_is_readable() -> None:
         assert word in result.stdout
 
 
+def test_info_cuts_nothing(tmp_path: Path) -> None:
+    long = str(tmp_path / ("x" * 120))
+    for columns in ("40", "80"):
+        lines = cli("info", CACHEDB=long, COLUMNS=columns).stdout.splitlines()
+        assert f"kernels (tinygrad): {long}" in [line.strip() for line in lines]
+    assert any(long in line for line in cli("info", LLVM_PATH=long).stdout.splitlines())
+
+
+def test_the_version_is_an_option_too() -> None:
+    assert cli("--version").stdout == cli("version").stdout == f"{mockgpu.__version__}\n"
+
+
 def test_info_lists_problems_and_ends_with_1() -> None:
     result = cli("info", "--json", DEV="NV", LLVM_PATH="/nowhere")
     assert result.returncode == 1
@@ -75,6 +87,19 @@ def test_run_executes_a_script_with_this_python(tmp_path: Path) -> None:
         seen = result.stdout.split(maxsplit=3)
         assert seen[:3] == ["1", "gfx1201", "3"] and seen[3].startswith("['--arch', '-x'] ")
         assert os.path.dirname(seen[3].split()[-1]) == os.path.dirname(sys.executable)
+
+
+def test_run_passes_code_and_modules_to_python() -> None:
+    result = cli("run", "--devices", "2", "--", "-c", "import os, sys; print(os.environ['MOCKGPU'], sys.argv)", "-x")
+    assert result.stdout == "1 ['-c', '-x']\n", result.stderr
+    assert cli("run", "--", "-m", "pytest", "--version").stdout.startswith("pytest ")
+
+
+@pytest.mark.parametrize("dev", ["AMD:LLVM:gfx1100", "AMD:gfx1100", "NV"])
+def test_run_refuses_a_dev_that_cannot_be_without_a_traceback(dev: str) -> None:
+    result = cli("run", "--arch", "gfx1201", "--", "-c", "print(1)", DEV=dev)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith("mockgpu: DEV") and result.stderr.count("\n") == 1
 
 
 def test_run_reports_a_command_that_does_not_exist() -> None:
