@@ -345,7 +345,7 @@ def _integer_code(value: int, bits: int, fmt: str, symbolic: bool) -> tuple[int,
         return LITERAL, value & _DWORD
     if bits == 64:
         return _wide_integer_code(value, is_float(fmt))
-    width = 16 if fmt in HALF_FMTS or (fmt.endswith("BF16") and "PK" not in fmt) else 32
+    width = 16 if (fmt in HALF_FMTS and bits <= 16) or (fmt.endswith("BF16") and "PK" not in fmt) else 32
     if not -(1 << width - 1) <= value < 1 << width:
         raise ValueError(f"{value:#x} does not fit {width} bits")
     pattern = value & (1 << width) - 1

@@ -54,7 +54,7 @@ def literal_text(value: int, bits: int, fmt: str) -> str:
     if bits == 64:
         inline = value == 0 or (not is_float(fmt) and value <= 64)
         return str(value) if inline else f"{value:#x}"
-    bits = 16 if fmt in HALF_FMTS else 32
+    bits = 16 if fmt in HALF_FMTS and bits <= 16 else 32
     width = bits
     whole, value = value, value & (1 << width) - 1
     if width == 16 and not is_float(fmt) and whole >> 16:  # only a zero-extended value has a short form
