@@ -35,6 +35,7 @@ HOOKS = {
     "tinygrad.helpers": Hook(after="emulate_targets"),
     "tinygrad.runtime.ops_amd": Hook(before="connect", after="watch_amd"),
     "tinygrad.runtime.ops_cpu": Hook(after="cpu_without_clang"),
+    "tinygrad.runtime.support.compiler_amd": Hook(after="hint_at_llvm"),
     "tinygrad.runtime.support.compiler_cpu": Hook(before="find_clang", after="hint_at_clang"),
     "tinygrad.runtime.support.compiler_llvm": Hook(before="find_compiler", after="key_compiler"),
 }

@@ -123,6 +123,27 @@ def _disassemble(compiler: Any, code_object: bytes) -> None:
     show_code_object(load_code_object(code_object))
 
 
+LLVM_HINT = "DEV=AMD:LLVM uses the compiler that comes with mockgpu, and needs nothing of ROCm."
+
+
+def hint_at_llvm(module: ModuleType) -> None:
+    """After compiler_amd: where comgr or hipcc is missing, name the renderer that needs neither."""
+
+    def hinted(original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except (AssertionError, FileNotFoundError) as e:
+                e.add_note(LLVM_HINT)
+                raise
+
+        return call
+
+    module.HIPCompiler.__init__ = hinted(module.HIPCompiler.__init__)
+    module.HIPCCCompiler.compile = hinted(module.HIPCCCompiler.compile)
+
+
 # -- the CPU device ---------------------------------------------------------------------------------------------------
 
 CLANG_HINT = """tinygrad's CPU device with the CLANG renderer needs clang; install it with

@@ -126,3 +126,16 @@ def test_debug_7_shows_the_code_without_an_objdump(run: Run) -> None:
     code = "from tinygrad import Tensor; (Tensor([1, 2]) + 1).tolist()"
     result = run(code, env={"MOCKGPU": "1", "DEV": "AMD", "DEBUG": "7", "PATH": "/nowhere"})
     assert "s_endpgm" in result.stdout and result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("renderer", ["HIP", "HIPCC"])
+def test_where_the_compilers_of_rocm_are_missing_the_llvm_renderer_is_named(run: Run, renderer: str) -> None:
+    missing = """
+import tinygrad.runtime.support.compiler_amd as compilers
+compilers.comgr.dll.nm = "not there"
+from tinygrad import Tensor
+(Tensor([1]) + 1).realize()
+"""
+    result = run(missing, env={"MOCKGPU": "1", "DEV": f"AMD:{renderer}", "PATH": "/nowhere"})
+    assert result.returncode == 1
+    assert result.stderr.endswith("DEV=AMD:LLVM uses the compiler that comes with mockgpu, and needs nothing of ROCm.\n")
