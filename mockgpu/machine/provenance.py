@@ -58,6 +58,8 @@ def explain(instruction: Instruction, wave_size: int | None = None) -> Provenanc
         return Provenance("unsupported", reason=e.reason)
     except IllegalInstruction as e:
         return Provenance("unsupported", reason=_reason(instruction, e))
+    except LookupError as e:  # what the engine turns into an illegal instruction too
+        return Provenance("unsupported", reason=str(e))
     except Trap as e:
         stops = _reason(instruction, e)
     except GuestFault:  # it executes; only its addresses lead nowhere
