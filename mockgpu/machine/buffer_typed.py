@@ -79,11 +79,13 @@ class TypedAccess:
 
     def formats(self) -> Iterator[tuple[DataFormat | None, Array | None]]:
         """The formats that the waves use, each with the waves (n, 1) that do."""
+        used = self.ctx.g.active.any(axis=1)
         if self.fixed is not None:
-            yield self._format(self.fixed), None
+            if used.any():
+                yield self._format(self.fixed), None
             return
         numbers = self.ctx.descriptor.format
-        for number in np.unique(numbers[self.ctx.g.active.any(axis=1)]):
+        for number in np.unique(numbers[used]):
             yield self._format(int(number)), numbers == number
 
     def _format(self, number: int) -> DataFormat | None:

@@ -108,11 +108,12 @@ def build_direct(instruction: Instruction, wave_size: int) -> Step:
     def direct_load(g: Group) -> None:
         word = g.scalar(m0)
         quads = np.repeat(g.active.reshape(g.n, -1, _QUAD).any(axis=2), _QUAD, axis=1)
-        for number in np.unique(word >> np.uint32(16) & np.uint32(7)):
+        kinds = word >> np.uint32(16) & np.uint32(7)
+        for number in np.unique(kinds[g.active.any(axis=1)]):
             if number not in _TYPES:
                 raise IllegalInstruction(f"{instruction.mnemonic}: data type {number} in M0 is reserved")
             nbytes, signed = _TYPES[int(number)]
-            waves = word >> np.uint32(16) & np.uint32(7) == number
+            waves = kinds == number
             value = LDS.load(g, (word & np.uint32(0xFFFF)).astype(np.uint64), nbytes, waves, 1).astype(np.uint32)
             value = extend(value, 8 * nbytes, 32).astype(np.uint32) if signed else value
             g.write_vector(dst, np.broadcast_to(value, quads.shape), quads & waves)

@@ -55,7 +55,7 @@ def test_oob_select(name: str, oob: int, swizzle: int, scalar: int) -> None:
 @pytest.mark.parametrize("name", RDNA)
 def test_nothing_is_in_range_of_an_empty_or_unbound_buffer(name: str) -> None:
     for fields in ({"records": 0, "oob": 2}, {"records": 4096, "format": 0}):
-        b = bench(name, **fields)  # type: ignore[arg-type]
+        b = bench(name, **fields)
         b.vector(DATA, 7)
         b.buffer(LOAD[name], vdata=DATA)
         assert (loaded(b) == 0).all()

@@ -20,15 +20,15 @@ from mockgpu.machine.waves import EXEC, Batch, Group
 from mockgpu.pcode.numeric import quiet_ieee
 
 ARCH = get_arch("gfx1100")
-#: No semantics: graphics, typed buffers, global data share, LDS-DMA, counters and modes of other use.
+#: No semantics: graphics, global data share and global wave sync, and what the table lists in a wrong segment.
 WITHOUT = re.compile(
-    r"(EXP|MIMG|LDSDIR|MTBUF)\..*|.*_FORMAT_.*|DS_GWS_.*|DS_ORDERED_COUNT|.*_LDS_.*|DS_(CONSUME|APPEND|BVH_.*|.*_GS_REG_RTN)"
-    r"|S_ATC_PROBE.*|S_SUBVECTOR_.*|.*FLAT_ATOMIC_CSUB_U32|IMAGE_.*|LDS_.*"
-    r"|FLAT\.GLOBAL_(LOAD|STORE)_ADDTID_B32"
+    r"EXP\..*|LDS_PARAM_LOAD|IMAGE_(SAMPLE|GATHER4|GET_LOD|MSAA_LOAD|BVH).*|DS_GWS_.*|DS_ORDERED_COUNT|DS_BVH_.*"
+    r"|DS_.*_GS_REG_RTN|S_SUBVECTOR_.*|.*FLAT_ATOMIC_CSUB_U32|FLAT\.GLOBAL_.*_ADDTID_B32"
 )
-#: Execution may end in a fault: traps, messages, hardware registers that do not exist.
+#: Execution may end in a fault: traps, messages, hardware registers that do not exist; image dimensions and masks.
 MAY_FAULT = re.compile(
     r"S_(RFE_B64|SENDMSG.*|GETREG_B32|SETREG.*|SETHALT|TRAP|CODE_END)|V_(PERMLANE|READLANE|WRITELANE|SWAP|MOVREL).*"
+    r"|IMAGE_.*"
 )
 
 

@@ -142,7 +142,8 @@ def test_stores_saturate_and_round_to_nearest_even(kind: str, bits: int, to: int
             infinite = x & source.sign - 1 == source.inf
             expected = 0 if not infinite else low if x & source.sign else top
         else:
-            expected = round(min(max(value * (top if "norm" in kind else 1), low), top))  # half to even
+            scaled = value * (top if "norm" in kind else 1)
+            expected = round(min(max(scaled, Fraction(low)), Fraction(top)))  # half to even
         assert seen == expected & (1 << bits) - 1, (hex(x), hex(seen))
 
 

@@ -31,7 +31,7 @@ class Bench:
         self.memory = Memory()
         block = HostMemory(self.memory, size)
         self.block, self.va = block, block.va
-        self.data = np.frombuffer((ctypes.c_uint8 * size).from_address(self.va), np.uint8)
+        self.data: npt.NDArray[np.uint8] = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(self.va))
         self.batch = Batch(self.arch, waves, self.lanes, self.arch.vgprs, [(0, 0, 0)], lds, "bench")
         self.batch.sgpr[EXEC] = self.batch.sgpr[EXEC + 1] = 0xFFFFFFFF
         self.group()
@@ -39,7 +39,8 @@ class Bench:
     @property
     def words(self) -> npt.NDArray[np.uint32]:
         """The memory as dwords."""
-        return self.data.view(np.uint32)
+        words: npt.NDArray[np.uint32] = self.data.view(np.uint32)
+        return words
 
     def group(self) -> Group:
         """All waves as a group."""
@@ -48,7 +49,8 @@ class Bench:
     def fill(self, seed: int = 1) -> npt.NDArray[np.uint8]:
         """Random bytes in memory; a copy of them."""
         self.data[:] = np.random.default_rng(seed).integers(0, 256, self.data.size, np.uint8)
-        return self.data.copy()
+        copied: npt.NDArray[np.uint8] = self.data.copy()
+        return copied
 
     def vector(self, reg: int, values: Any) -> None:
         """Set a vector register of all waves."""
@@ -63,7 +65,7 @@ class Bench:
         """Set EXEC."""
         self.scalar(EXEC, mask, 2)
 
-    def run(self, name: str, encoding: str | None = None, **fields: int) -> None:
+    def run(self, name: str, encoding: str | None = None, /, **fields: int) -> None:
         """Execute an instruction by its table name."""
         instruction = build(self.arch, opcode_of(self.arch.name, name, encoding), encoding, **fields)
         build_step(instruction, self.lanes).run(self.group())
@@ -75,9 +77,9 @@ class Bench:
         common |= {"rsrc": DESCRIPTOR} if self.arch.tables == "rdna4" else {"srsrc": DESCRIPTOR // 4}
         if "offset" in fields and self.arch.tables == "rdna4":
             fields["ioffset"] = fields.pop("offset")
-        self.run(name, **common | fields)
+        self.run(name, None, **common | fields)
 
-    def image(self, name: str, encoding: str | None = None, **fields: int) -> None:
+    def image(self, name: str, encoding: str | None = None, /, **fields: int) -> None:
         """Execute an image instruction with the descriptor in DESCRIPTOR."""
         rdna4 = self.arch.tables == "rdna4"
         if rdna4:
