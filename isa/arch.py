@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from mockgpu.isa.errors import UnknownArchError
-from mockgpu.isa.targets import CDNA3_ONLY, CDNA4_ONLY
+from mockgpu.isa.targets import CDNA3_AND_LATER, CDNA3_ONLY, CDNA4_ONLY
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,7 @@ class Arch:
     vector_modes: bool  # MODE can index vector registers and skip vector instructions
     out_of_range_sgpr: int | None  # register that a source beyond the last one reads, None: it reads 0
     lacks: tuple[str, ...] = field(default=(), repr=False)
+    assumed: tuple[str, ...] = field(default=(), repr=False)  # what is taken for granted, for want of own tables
 
     def has_opcode(self, name: str) -> bool:
         """Whether the target has the opcode with that table name."""
@@ -118,16 +119,44 @@ def _cdna(name: str, target: tuple[int, int, int], elf_mach: int, *, lds: tuple[
     )
 
 
+_GFX1100 = (
+    "scalar float instructions and S_FMAMK_F32, which LLVM knows from gfx1150 on, run here: published gfx11 hardware"
+    " tests use them",
+)
+_GFX1151 = (
+    "instructions, formats and sizes are those of the RDNA3 tables",
+    "dot products and WMMA add as on gfx1100; the adder of gfx1151 is known to differ in the last bit",
+)
+_GFX1201 = ("named barriers, which the manual reserves for later parts, work as LLVM describes them for gfx1250",)
+_GFX1200 = (*_GFX1201, "everything is as on gfx1201")
+_GFX90A = (
+    "instructions come from the CDNA4 tables without those that LLVM does not accept for gfx90a",
+    "instructions that gfx90a alone has are missing, and illegal: V_MAC_F32, V_MAD_F32, V_MADMK_F32, V_MADAK_F32, the"
+    " matrix products of bf16, and those of i8 with 32x32x8 and 16x16x16",
+    "scratch and cache control bits work as on gfx942; BUFFER_INVL2 is decoded as BUFFER_INV",
+)
 _ARCHS = {
     arch.name: arch
     for arch in (
-        _rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False),
-        _rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False),
-        _rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True),
-        _rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True),
+        replace(_rdna("gfx1100", (11, 0, 0), "rdna3", 0x41, ttmp_ids=False), assumed=_GFX1100),
+        replace(_rdna("gfx1151", (11, 5, 1), "rdna3", 0x4A, ttmp_ids=False), assumed=_GFX1151),
+        replace(_rdna("gfx1200", (12, 0, 0), "rdna4", 0x48, ttmp_ids=True), assumed=_GFX1200),
+        replace(_rdna("gfx1201", (12, 0, 1), "rdna4", 0x4E, ttmp_ids=True), assumed=_GFX1201),
+        replace(
+            _cdna("gfx90a", (9, 0, 10), 0x3F, lds=(65536, 512), fnuz=False),
+            lacks=(*CDNA4_ONLY, *CDNA3_ONLY, *CDNA3_AND_LATER),
+            assumed=_GFX90A,
+        ),
         replace(_cdna("gfx942", (9, 4, 2), 0x4C, lds=(65536, 512), fnuz=True), lacks=CDNA4_ONLY),
         replace(_cdna("gfx950", (9, 5, 0), 0x4F, lds=(163840, 1280), fnuz=False), lacks=CDNA3_ONLY),
     )
+}
+
+
+#: Targets that are asked for and cannot be had, and why.
+_IMPOSSIBLE = {
+    "gfx1030": "the encodings of RDNA2 differ from RDNA3's and no generated table holds them",
+    "gfx1250": "the instructions of gfx1250 are in no generated table",
 }
 
 
@@ -141,4 +170,5 @@ def get_arch(name: str) -> Arch:
     try:
         return _ARCHS[name]
     except KeyError:
-        raise UnknownArchError("architecture", name, _ARCHS) from None
+        wanted = f"{name} ({_IMPOSSIBLE[name]})" if name in _IMPOSSIBLE else name
+        raise UnknownArchError("architecture", wanted, _ARCHS) from None

@@ -21,5 +21,16 @@ CDNA4_ONLY = (
 )
 """Instructions that came with gfx950."""
 
+CDNA3_AND_LATER = (
+    *("DS_PK_ADD_*F16", "DS_PK_ADD_RTN_*", "FLAT_ATOMIC_ADD_F32", "FLAT_ATOMIC_PK_ADD_*", "GLOBAL_ATOMIC_PK_ADD_BF16"),
+    *("GLOBAL_LOAD_LDS_*", "SCRATCH_LOAD_LDS_*", "S_SET_VALU_COEXEC_MODE"),
+    *("V_MOV_B64_E*", "V_LSHL_ADD_U64", "V_FMAMK_F32_E*", "V_FMAAK_F32_E*", "V_CVT_SR_?F8_F32"),
+    *("V_CVT_F32_?F8_E*", "V_CVT_F32_FP8_E*", "V_CVT_PK_F32_?F8_E*", "V_CVT_PK_F32_FP8_E*", "V_CVT_PK_?F8_F32"),
+    *("V_CVT_PK_FP8_F32", "V_CVT_SR_FP8_F32"),
+    *("V_MFMA_I32_32X32X16_I8", "V_MFMA_I32_16X16X32_I8", "V_MFMA_F32_*_BF16", "V_MFMA_*_?F8_*", "V_MFMA_*_FP8_*"),
+    "V_SMFMAC_*",
+)
+"""Instructions of gfx942 and gfx950 that gfx90a lacks, or has under another number (matrix products of bf16)."""
+
 CDNA3_ONLY = ("V_MFMA_F32_16X16X8_XF32", "V_MFMA_F32_32X32X4_XF32")
 """Instructions of gfx942 that gfx950 dropped."""

@@ -106,11 +106,13 @@ def coverages(names: Iterable[str] = ()) -> list[Coverage]:
 
 
 def assumption(result: Coverage) -> str:
-    """What is taken for granted about a target because it has no tables of its own."""
+    """What is taken for granted about a target, mostly because it has no tables of its own."""
     described = _DESCRIBED[result.tables]
     parts = [f"The tables of {result.tables}, which describe {' and '.join(described)}, decode {result.arch}."]
     if result.arch not in described:
         parts.append("That its instructions do the same is assumed.")
     if result.lacking:
         parts.append(f"{result.lacking} opcodes in them belong to other targets and are illegal here.")
+    if assumed := get_arch(result.arch).assumed:
+        parts.append(f"Assumed: {'; '.join(assumed)}.")
     return " ".join(parts)

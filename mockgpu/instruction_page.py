@@ -117,9 +117,9 @@ def page(name: str, arch: Arch) -> Page:
     if not found:
         raise UnknownInstructionError(wanted, arch)
     keys = list(map(_key, found))
-    texts = [(document_text(arch.family, *key), corrected_text(arch.family, *key)) for key in keys]
+    texts = [(document_text(arch.family, *key), corrected_text(arch.family, *key, arch.name)) for key in keys]
     document, pcode = next((pair for pair in texts if pair[1]), (None, None))
-    errata = {row.id: row for key in keys for row in errata_for(arch.family, *key)}
+    errata = {row.id: row for key in keys for row in errata_for(arch.family, *key, arch.name)}
     instructions = [canonical(arch, opcode) for opcode in found]
     return Page(
         wanted,

@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import re
 
+from mockgpu.pcode.errata_control import CONTROL
 from mockgpu.pcode.errata_float import DIVISION, PRECISION
 from mockgpu.pcode.errata_forms import EQUIVALENT, LANES, NAMING
 from mockgpu.pcode.errata_halves import HALVES
 from mockgpu.pcode.errata_missing import MISSING
 from mockgpu.pcode.errata_ops import ARITHMETIC, COMPARE_CONVERT
+from mockgpu.pcode.errata_targets import TARGETS
 from mockgpu.pcode.erratum import Erratum
 from mockgpu.pcode.text import pcode_texts
 
@@ -27,6 +29,8 @@ ERRATA: tuple[Erratum, ...] = (
     *EQUIVALENT,
     *MISSING,
     *HALVES,
+    *CONTROL,
+    *TARGETS,
 )
 
 _SHORT_FORMS = ("VOP1Op", "VOP2Op", "VOPCOp")
@@ -43,9 +47,15 @@ ENGINE_PART: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def errata_for(family: str, table: str, name: str) -> list[Erratum]:
-    """The rows about an opcode, in the order in which they apply."""
-    return [row for row in ERRATA if row.match(family, table, name)]
+def errata_for(family: str, table: str, name: str, target: str = "") -> list[Erratum]:
+    """The rows about an opcode, in the order in which they apply; those of single targets for ``target`` alone."""
+    return [row for row in ERRATA if row.match(family, table, name, target)]
+
+
+@functools.cache
+def is_special(family: str, table: str, name: str, target: str) -> bool:
+    """Whether some row is about the opcode of this target and not about the family's others."""
+    return any(row.targets for row in errata_for(family, table, name, target))
 
 
 def document_text(family: str, table: str, name: str) -> str | None:
@@ -62,11 +72,11 @@ def document_text(family: str, table: str, name: str) -> str | None:
 
 
 @functools.cache
-def corrected_text(family: str, table: str, name: str) -> str | None:
+def corrected_text(family: str, table: str, name: str, target: str = "") -> str | None:
     """The pseudocode that counts for an opcode; None if there is none. Raises ConfigError for an unknown family."""
     text = document_text(family, table, name)
-    for row in errata_for(family, table, name):
-        text = row.apply(family, table, name, text)
+    for row in errata_for(family, table, name, target):
+        text = row.apply(family, table, name, text, target)
     return text
 
 

@@ -219,7 +219,7 @@ ARITHMETIC = (
         rf"V_DOT2.*{ENCODING}",
         "note",
         "adds the products one after the other",
-        "gfx1151 aligns all addends to one grid and rounds differently in the last bit; gfx90a flushes f16 denormals",
+        "gfx1151 aligns all addends to one grid and rounds differently in the last bit",
         "rocm-systems issue 12056, llvm-project issue 205101; the document's order is kept",
     ),
     Erratum(

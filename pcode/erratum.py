@@ -28,7 +28,8 @@ class Erratum:
     that is slow to execute; *missing*, it gives no pseudocode; *note*, it is silent or right and the row explains.
 
     ``table`` and ``name`` are patterns that match the whole enum class and member. Named groups of ``name``, in lower
-    case, fill the braces of ``text``. ``edits`` are (old, new) parts of the document's text instead.
+    case, fill the braces of ``text``. ``edits`` are (old, new) parts of the document's text instead. ``targets`` are
+    the only targets of the families that differ; empty means all of them.
     """
 
     id: str
@@ -41,16 +42,19 @@ class Erratum:
     table: str = ".*"
     text: str | None = None
     edits: tuple[tuple[str, str], ...] = ()
+    targets: tuple[str, ...] = ()
 
-    def match(self, family: str, table: str, name: str) -> re.Match[str] | None:
-        """The match of ``name`` if the row is about this opcode."""
+    def match(self, family: str, table: str, name: str, target: str = "") -> re.Match[str] | None:
+        """The match of ``name`` if the row is about this opcode of ``target``, a name such as ``gfx90a``."""
         if family not in self.families or re.fullmatch(self.table, table) is None:
+            return None
+        if self.targets and target not in self.targets:
             return None
         return re.fullmatch(self.name, name)
 
-    def apply(self, family: str, table: str, name: str, document: str | None) -> str | None:
+    def apply(self, family: str, table: str, name: str, document: str | None, target: str = "") -> str | None:
         """The text after this correction; ``document`` is the text before it. Raises LookupError for a stale edit."""
-        match = self.match(family, table, name)
+        match = self.match(family, table, name, target)
         if match is None or (self.text is None and not self.edits):
             return document
         if self.text is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from mockgpu.isa import errors
 from mockgpu.pcode import ast, slices, walk
-from mockgpu.pcode.errata import corrected_text, no_semantics_reason
+from mockgpu.pcode.errata import corrected_text, is_special, no_semantics_reason
 from mockgpu.pcode.ir import Expr, Local, Program, Stmt
 from mockgpu.pcode.lower_stmt import StmtLowering
 from mockgpu.pcode.operands import ALIASES, OPERAND_WIDTHS, OPERANDS
@@ -58,14 +58,20 @@ class NoSemanticsError(errors.NoSemanticsError):
         self.family, self.table, self.name = family, table, name
 
 
-@functools.cache
-def lower(family: str, table: str, name: str) -> Program:
+def lower(family: str, table: str, name: str, target: str = "") -> Program:
     """The program of an opcode, e.g. ``lower("rdna3", "VOP2Op", "V_ADD_F32_E32")``.
+
+    ``target`` is the name of one target of the family; it matters where the errata have a row for it.
 
     Raises :class:`NoSemanticsError` if there is no text, the text is prose, or it describes what an engine has to do
     by itself. Raises ConfigError for an unknown family.
     """
-    text = corrected_text(family, table, name)
+    return _lower(family, table, name, target if is_special(family, table, name, target) else "")
+
+
+@functools.cache
+def _lower(family: str, table: str, name: str, target: str) -> Program:
+    text = corrected_text(family, table, name, target)
     if text is None:
         raise NoSemanticsError(family, table, name, "the manual gives no pseudocode")
     try:

@@ -52,9 +52,8 @@ WRITABLE: dict[str, tuple[str, dict[str, int]]] = {
     "SCHED_MODE": ("sched_mode", {"rdna3": 0x00000003, "rdna4": 0x00000003}),
 }
 _LDS_GRANULE, _VGPR_GRANULE = 512, 4
-_HALTED_BY_NOBODY = 1 << 16  # STATUS.VALID
-_IN_WORKGROUP = 1 << 11
-_EXECZ, _VCCZ = 9, 10
+_EXECZ, _VCCZ = 9, 10  # bits of STATUS
+_IN_WORKGROUP, _VALID = 1 << 11, 1 << 16
 
 
 def _zero(g: Group) -> Array:
@@ -73,9 +72,8 @@ def _is_zero(g: Group, code: int) -> Array:
 def _status(g: Group) -> Array:
     """SCC (not on RDNA4), EXECZ, VCCZ, IN_WG, VALID."""
     batch = g.batch
-    status = (
-        _is_zero(g, EXEC) << np.uint32(_EXECZ) | _is_zero(g, VCC) << np.uint32(_VCCZ) | np.uint32(_HALTED_BY_NOBODY)
-    )
+    empty = _is_zero(g, EXEC) << np.uint32(_EXECZ) | _is_zero(g, VCC) << np.uint32(_VCCZ)
+    status = empty | np.uint32(_VALID)
     if batch.arch.family != "rdna4":
         status = status | batch.scc[g.index].astype(np.uint32)
     sizes = np.bincount(batch.group)[batch.group[g.index]]
@@ -87,9 +85,9 @@ def _gpr_alloc(g: Group) -> Array:
     """VGPR_SIZE in granules less one, bits 19:12 (CDNA: 13:8)."""
     batch = g.batch
     counts = np.full(g.n, batch.vgprs) if batch.dynamic_vgprs is None else batch.dynamic_vgprs[g.index]
-    if batch.arch.acc_vgprs:
-        return (np.maximum(counts + batch.accs - 1, 0) // 8 << 8).astype(np.uint32)
-    return (np.maximum(counts - 1, 0) // _VGPR_GRANULE << 12).astype(np.uint32)
+    granule, shift = (8, 8) if batch.arch.acc_vgprs else (_VGPR_GRANULE, 12)
+    field: Array = np.maximum(counts + batch.accs - 1, 0) // granule << shift
+    return field.astype(np.uint32)
 
 
 def _lds_alloc(g: Group) -> Array:

@@ -196,7 +196,7 @@ def _parse(target: Target, name: str) -> MatrixOp | None:
     if name == _LOAD_SCALE:
         return MatrixOp(target, name, Kind.LOAD_SCALE)
     if target.old_names:
-        return _parse_old(target, name)
+        return _parse_old(target, _old_name(name))
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -220,6 +220,14 @@ def _parse(target: Target, name: str) -> MatrixOp | None:
         part["cd"].lower(),
         scaled=part["scale"] is not None,
     )
+
+
+def _old_name(name: str) -> str:
+    """A name of later targets as the older ones have it: ``32X32X4_2B_F16`` was ``32X32X4F16``."""
+    match = _NAME.fullmatch(name)
+    if match is None or match["scale"] or match["b"] or match["kind"] != "MFMA":
+        return name
+    return f"V_MFMA_{match['cd']}_{match['m']}X{match['n']}X{match['k']}{match['a']}"
 
 
 def _parse_old(target: Target, name: str) -> MatrixOp | None:

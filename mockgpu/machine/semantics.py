@@ -33,15 +33,15 @@ def evaluator_of(program: ir.Program) -> Evaluator:
     return compile_program(program)
 
 
-def opcode_program(opcode: Opcode) -> ir.Program:
-    """The program of an opcode. Raises NoSemanticsError."""
-    return named_program(opcode.family, opcode.table, opcode.name)
+def opcode_program(opcode: Opcode, target: str = "") -> ir.Program:
+    """The program of an opcode, with what is special about ``target``. Raises NoSemanticsError."""
+    return named_program(opcode.family, opcode.table, opcode.name, target)
 
 
-def named_program(family: str, table: str, name: str) -> ir.Program:
+def named_program(family: str, table: str, name: str, target: str = "") -> ir.Program:
     """The program of an opcode by table and name. Raises NoSemanticsError."""
     try:
-        program = lower.lower(family, table, name)
+        program = lower.lower(family, table, name, target)
     except lower.NoSemanticsError as e:
         raise NoSemanticsError(name.lower(), e.reason, family) from None
     asked = _asked.get()

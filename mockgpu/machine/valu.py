@@ -232,7 +232,7 @@ def build(instruction: Instruction, wave_size: int) -> Step:
 
 def prepare(instruction: Instruction, wave_size: int) -> tuple[VectorContext, Evaluator]:
     """The context and evaluator of a vector ALU instruction."""
-    program = halves_apart(opcode_program(instruction.opcode))
+    program = halves_apart(opcode_program(instruction.opcode, instruction.arch.name))
     if instruction.clamp:
         program = saturating(instruction, program)
     ctx = VectorContext(instruction, wave_size, program)

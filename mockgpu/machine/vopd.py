@@ -22,17 +22,20 @@ _SOURCES_X = {"srcx0": "S0", "vsrcx1": "S1"}
 _SOURCES_Y = {"srcy0": "S0", "vsrcy1": "S1"}
 
 
-#: Dual opcodes that add to their destination, by the single opcode that takes the addend as its third source.
-_ACCUMULATING = {"V_DUAL_DOT2ACC_F32_BF16": ("VOP3POp", "V_DOT2_F32_BF16")}
+#: Dual opcodes that add to their destination, by the single opcode that takes the addend as its third source. It stands
+#: in where the family has no short form of the same name.
+_ACCUMULATING = {
+    "V_DUAL_DOT2ACC_F32_BF16": ("VOP3POp", "V_DOT2_F32_BF16"),
+    "V_DUAL_DOT2ACC_F32_F16": ("VOP3POp", "V_DOT2_F32_F16"),
+}
 
 
 def single_opcode(dual: Opcode) -> Opcode:
     """The VOP1 or VOP2 opcode that a half of a pair stands for. Raises NoSemanticsError."""
     name = dual.name.replace("V_DUAL_", "V_")
     table = opcodes(dual.family)
-    if dual.name in _ACCUMULATING:
-        return table[_ACCUMULATING[dual.name]]
-    for key in (("VOP2Op", f"{name}_E32"), ("VOP1Op", f"{name}_E32"), ("VOP3Op", name), ("VOP3POp", name)):
+    keys = (("VOP2Op", f"{name}_E32"), ("VOP1Op", f"{name}_E32"), ("VOP3Op", name), ("VOP3POp", name))
+    for key in (*keys, _ACCUMULATING.get(dual.name, keys[0])):
         if key in table:
             return table[key]
     raise NoSemanticsError(dual.mnemonic, "no single instruction of this name", dual.family)
@@ -51,7 +54,7 @@ class _Half(VectorContext):
         operand = instruction.operand(result)
         reg = operand.code - VGPR_BASE
         self._bind_old_result(reg, 0)
-        if opcode.name in _ACCUMULATING:
+        if "S2" in program.reads and "S2" not in self.reads:
             self.reads["S2"] = self.reads["D0"]
         write = self._register_writer(reg, 0)
         self.writes["D0"] = lambda g, v, bits, m: self.pending.append((write, as_bits(v, bits), bits, m))

@@ -55,3 +55,21 @@ def test_an_overlap_is_refused():
         build_tree([claim, wider])
     with pytest.raises(OverlapError, match="both claim"):
         build_tree([claim, claim])
+
+
+def test_gfx90a_lacks_what_came_with_later_targets():
+    arch = get_arch("gfx90a")
+    for name in ("V_MFMA_F32_32X32X8_F16", "V_MFMA_F64_16X16X4_F64", "V_PK_FMA_F32", "V_DOT2C_F32_F16_E32"):
+        assert arch.has_opcode(name)
+    for name in ("V_CVT_F32_FP8_E32", "V_SMFMAC_F32_16X16X32_F16", "V_MOV_B64_E32", "V_MFMA_F32_16X16X16_BF16"):
+        assert not arch.has_opcode(name)
+
+
+def test_targets_without_tables_say_why():
+    for name in ("gfx1030", "gfx1250"):
+        with pytest.raises(UnknownArchError, match="no generated table"):
+            get_arch(name)
+
+
+def test_targets_that_borrow_tables_say_what_is_assumed():
+    assert all(get_arch(name).assumed for name in ("gfx90a", "gfx1151", "gfx1200"))
