@@ -82,7 +82,7 @@ def test_undecodable_bytes_that_are_jumped_over_do_not_matter() -> None:
 
 def test_an_instruction_without_semantics_names_itself() -> None:
     with pytest.raises(IllegalInstruction, match="ds_append"):
-        run("ds_append v1")
+        run("ds_gws_sema_v gds")
 
 
 def test_running_off_the_end_of_a_mapping() -> None:
