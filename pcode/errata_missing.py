@@ -35,16 +35,4 @@ MISSING: tuple[Erratum, ...] = (
         "Vega manual, V_LOG_LEGACY_F32: the logarithm of S0 to base 2",
         text="D0.f32 = log2(S0.f32)",
     ),
-    Erratum(
-        "flat-atomic-csub",
-        ("rdna3",),
-        r"FLAT_ATOMIC_CSUB_U32",
-        "missing",
-        "no pseudocode",
-        "as GLOBAL_ATOMIC_CSUB_U32",
-        "the other flat atomics, which do what the global ones do",
-        text="old_value = MEM[ADDR].u32;\n"
-        "new_value = old_value < DATA.u32 ? 0U : old_value - DATA.u32;\n"
-        "MEM[ADDR].u32 = new_value;\nRETURN_DATA.u32 = old_value",
-    ),
 )

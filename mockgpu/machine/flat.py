@@ -20,6 +20,8 @@ from mockgpu.machine.waves import Array, Group
 
 _SCRATCH_FORMATS = frozenset({"SCRATCH", "VSCRATCH"})
 _FLAT_FORMATS = frozenset({"FLAT", "VFLAT"})
+#: Listed among the flat opcodes of RDNA3's tables, without operands; the manual has the global form alone.
+_GLOBAL_ONLY = frozenset({"flat_atomic_csub_u32"})
 _CACHE_CONTROL = frozenset({"global_inv", "global_wb", "global_wbinv"})
 _GEOMETRY_REGISTER = "VGT_GS_MAX_WAVE_ID"
 
@@ -120,7 +122,8 @@ def _space(instruction: Instruction) -> Space:
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of a flat, global or scratch instruction. Raises NoSemanticsError or IllegalInstruction."""
     mnemonic = instruction.mnemonic
-    if instruction.format in _FLAT_FORMATS and not mnemonic.startswith("flat_"):
+    global_only = mnemonic in _GLOBAL_ONLY or not mnemonic.startswith("flat_")
+    if instruction.format in _FLAT_FORMATS and global_only:
         raise NoSemanticsError(mnemonic, "exists in the global segment alone", instruction.arch.name)
     if mnemonic in _CACHE_CONTROL:
         return Step(_nothing, "vmem")
