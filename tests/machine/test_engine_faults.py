@@ -81,7 +81,7 @@ def test_undecodable_bytes_that_are_jumped_over_do_not_matter() -> None:
 
 
 def test_an_instruction_without_semantics_names_itself() -> None:
-    with pytest.raises(IllegalInstruction, match="ds_append"):
+    with pytest.raises(IllegalInstruction, match="ds_gws_sema_v"):
         run("ds_gws_sema_v gds")
 
 
