@@ -7,6 +7,7 @@ import functools
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine import buffer, control, flat, image, lds, lds_load, salu, smem, valu, vopd
+from mockgpu.machine.legal import check_operands
 from mockgpu.machine.step import Builder, Run, Step
 from mockgpu.machine.vector_modes import with_modes
 
@@ -40,6 +41,7 @@ def build_step(instruction: Instruction, wave_size: int) -> Step:
     build = builders().get(instruction.format)
     if build is None:
         raise NoSemanticsError(instruction.mnemonic, f"format {instruction.format}", instruction.arch.name)
+    check_operands(instruction)
     if instruction.arch.vector_modes and not instruction.format.startswith(_SCALAR_FORMATS):
         return with_modes(build, instruction, wave_size)
     return build(instruction, wave_size)

@@ -26,6 +26,7 @@ HSA_MODE = 0x3C0
 FIRST_SOURCE, RESULT = 2, 32
 _SOURCE_STEP = 6
 LETTERS = "abcdef"
+_USED = 64  # registers that start with garbage; tests use no others
 
 
 @functools.cache
@@ -97,12 +98,13 @@ def run(
     waves: int | None = None,
     lds: int = 0,
     memory: Memory | None = None,
+    dynamic: bool = False,
 ) -> Run:
     """Run ``text`` (without a terminator) on as many waves as the values need.
 
     ``vectors`` gives registers: 32-bit words, or 64-bit ones for two registers. ``scalars`` gives SGPRs, one word for
     all waves or one per wave; ``masks`` pairs of SGPRs (or VCC) as one bit per lane; ``lanes`` the active lanes
-    (default: those that have values); the others hold garbage.
+    (default: those that have values); the others hold garbage. ``dynamic``: S_ALLOC_VGPR is allowed.
     """
     size = wave_size or default_wave(arch)
     count = max((len(v) for v in (vectors or {}).values()), default=size * (waves or 1))
@@ -115,6 +117,8 @@ def run(
     for reg, bits in (masks or {}).items():
         _put_mask(batch, reg, bits)
     batch.scc[:] = scc
+    if dynamic:
+        batch.dynamic_vgprs = np.full(waves, 256)
     active = np.zeros(waves * size, np.bool_)
     active[:count] = True if lanes is None else lanes
     _put_mask(batch, EXEC, active)
@@ -130,7 +134,7 @@ def run(
 
 def _batch(arch: str, waves: int, size: int, lds: int, mode: int) -> Batch:
     batch = Batch(get_arch(arch), waves, size, 256, [(0, 0, 0)], lds, "test")
-    batch.vgpr[:] = np.random.default_rng(11).integers(0, 1 << 32, batch.vgpr.shape[1:], np.uint32)
+    batch.vgpr[:_USED] = np.random.default_rng(11).integers(0, 1 << 32, batch.vgpr.shape[1:], np.uint32)
     batch.mode[:] = mode
     batch.ordinal[:] = np.arange(waves)
     return batch
