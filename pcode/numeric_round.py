@@ -47,8 +47,11 @@ def _split(x: Doubles) -> tuple[Doubles, Doubles]:
 
 def to_odd(x: Doubles, rest: Any) -> Doubles:
     """``x + rest`` (``x`` being the rounded value, ``rest`` having the sign of the exact rest) rounded to odd."""
+    inexact = rest != 0
+    if not np.count_nonzero(inexact):
+        return x
     bits = np.asarray(x).view(_U64)
-    fix = (rest != 0) & ((bits & _ONE) == 0) & np.isfinite(x)
+    fix = inexact & ((bits & _ONE) == 0) & np.isfinite(x)
     if not np.count_nonzero(fix):
         return x
     grows = (rest > 0) == (x > 0)

@@ -58,6 +58,8 @@ class Modifiers:
 
 
 NO_MODIFIERS = Modifiers()
+#: Waves whose sums are formed together: few enough that the numbers stay in the processor's cache.
+_WAVES_AT_ONCE = 48
 
 
 def modifiers_of(op: MatrixOp, fields: Mapping[str, int]) -> Modifiers:
@@ -245,8 +247,10 @@ class _Job:
             left = left * self._scale_factors(scales[0], 0, op.m)
             right = right * self._scale_factors(scales[1], 1, op.n)
         paired = self._pair_b(right, index).astype(np.float64)
-        terms = Terms(left[:, :, :, None, :], paired, _min_exponent(a_format), _min_exponent(b_format))
-        result = accumulate(rule, terms, self._addend(rule, cd_format, c))
+        lowest, addend = (_min_exponent(a_format), _min_exponent(b_format)), self._addend(rule, cd_format, c)
+        parts = [slice(n, n + _WAVES_AT_ONCE) for n in range(0, c.shape[1], _WAVES_AT_ONCE)]
+        sums = [accumulate(rule, Terms(left[p, :, :, None, :], paired[p], *lowest), addend[p]) for p in parts]
+        result = np.concatenate(sums)
         return from_numbers(cd_format, result, saturate=self.mode.fp16_ovfl and op.cd == "f16")
 
     def _factors(self, rule: Rule, source: int, kind: str, fmt: FloatFormat, bits: Bits) -> Doubles:

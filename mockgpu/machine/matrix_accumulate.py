@@ -25,7 +25,7 @@ import numpy.typing as npt
 from mockgpu.pcode import numeric_float
 from mockgpu.pcode.numeric_format import F64
 from mockgpu.pcode.numeric_mode import Mode
-from mockgpu.pcode.numeric_round import sum_to_odd
+from mockgpu.pcode.numeric_round import sum_to_odd, two_sum
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Exponents: TypeAlias = npt.NDArray[np.int64]
@@ -68,10 +68,16 @@ class Rule:
 def accumulate(rule: Rule, terms: Terms, c: Doubles) -> Doubles:
     """``c`` plus the sum of all products of ``terms`` by ``rule``, group after group."""
     count = terms.a.shape[-1]
+    a, b = _by_k(terms.a), _by_k(terms.b)
     for first in range(0, count, rule.group):
         part = slice(first, min(first + rule.group, count))
-        c = rule.step(Terms(terms.a[..., part], terms.b[..., part], terms.a_min_exponent, terms.b_min_exponent), c)
+        c = rule.step(Terms(a[..., part], b[..., part], terms.a_min_exponent, terms.b_min_exponent), c)
     return c
+
+
+def _by_k(x: Doubles) -> Doubles:
+    """The same array, laid out so that the values of one K are neighbours."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 0)), 0, -1)
 
 
 def _to_f32(x: Doubles) -> Doubles:
@@ -95,8 +101,21 @@ def fused_f64(terms: Terms, c: Doubles) -> Doubles:
 
 def exact(terms: Terms, c: Doubles) -> Doubles:
     """All products of the group and C added exactly, rounded once to f32."""
+    total = _representable_sum(terms)
+    if total is not None:
+        return _to_f32(sum_to_odd(total, c))
     products = terms.a * terms.b
     return _to_f32(exact_sum(np.concatenate([products, c[..., None]], axis=-1)))
+
+
+def _representable_sum(terms: Terms) -> Doubles | None:
+    """The sum of the products, where every partial sum is a double (nearly always); else None."""
+    total: Doubles = terms.a[..., 0] * terms.b[..., 0]
+    for k in range(1, terms.a.shape[-1]):
+        total, rest = two_sum(total, terms.a[..., k] * terms.b[..., k])
+        if np.count_nonzero(rest):  # also when there is an infinity or a NaN
+            return None
+    return total
 
 
 def pairwise_flushing(terms: Terms, c: Doubles) -> Doubles:

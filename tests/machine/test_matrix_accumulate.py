@@ -213,3 +213,14 @@ def test_pairwise_flushes_results() -> None:
     assert one(pairwise_flushing, [tiny, 0.0], [tiny, 0.0], 0.0, BF16_MIN) == 0.0
     assert one(pairwise_flushing, [1.0, 2.0**-24], [1.0, 1.0], -1.0, BF16_MIN) == 0.0  # 2**-24 is lost beside 1
     assert one(exact, [1.0, 2.0**-24], [1.0, 1.0], -1.0, BF16_MIN) == 2.0**-24
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("group", [2, 8])
+def test_exact_rounds_once_with_and_without_partial_sums_that_fit(group: int, wide: bool) -> None:
+    rng = np.random.default_rng(17)
+    a, b = (factors("bf16", rng, (CASES, group), wide) for _ in range(2))
+    a[0, :2], b[0, :2] = (1.0, 2.0**-60), 1.0  # the partial sum is not a double
+    for x, y, c in zip(a, b, addends(rng, CASES), strict=True):
+        total = sum((Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True)), Fraction(float(c)))
+        assert Fraction(one(exact, list(x), list(y), float(c), BF16_MIN)) == to_f32(total)
