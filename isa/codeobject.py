@@ -147,13 +147,14 @@ def _load(data: bytes) -> CodeObject:
     elf = ELFFile(io.BytesIO(data))
     if elf["e_machine"] not in ("EM_AMDGPU", _EM_AMDGPU):
         raise CodeObjectError(f"ELF machine is {elf['e_machine']}, not EM_AMDGPU")
-    text = elf.get_section_by_name(".text")
-    if text is None:
+    number = elf.get_section_index(".text")
+    if number is None:
         raise CodeObjectError("no .text section")
+    text = elf.get_section(number)
     mach = elf["e_flags"] & _MACH_MASK
     places = _places(elf)
     image = _placed(elf, places) if places else _image(elf)
-    return CodeObject(mach, image, _symbols(elf, places), _address(elf, ".text", places), text["sh_size"])
+    return CodeObject(mach, image, _symbols(elf, places), places.get(number, text["sh_addr"]), text["sh_size"])
 
 
 def _places(elf: ELFFile) -> Mapping[int, int]:
@@ -169,12 +170,6 @@ def _places(elf: ELFFile) -> Mapping[int, int]:
     return places
 
 
-def _address(elf: ELFFile, name: str, places: Mapping[int, int]) -> int:
-    number = elf.get_section_index(name)
-    address: int = places[number] if number in places else elf.get_section(number)["sh_addr"]
-    return address
-
-
 def _placed(elf: ELFFile, places: Mapping[int, int]) -> bytes:
     sections = {number: elf.get_section(number) for number in places}
     image = bytearray(max(at + sections[number]["sh_size"] for number, at in places.items()))
@@ -184,6 +179,8 @@ def _placed(elf: ELFFile, places: Mapping[int, int]) -> bytes:
     for section in elf.iter_sections():
         if isinstance(section, RelocationSection) and section["sh_info"] in places:
             symbols = elf.get_section(section["sh_link"])
+            if not isinstance(symbols, SymbolTableSection):
+                raise CodeObjectError(f"{section.name} has no symbol table")
             for entry in section.iter_relocations():
                 _relocate(image, entry, symbols.get_symbol(entry["r_info_sym"]), section["sh_info"], places)
     return bytes(image)
