@@ -22,6 +22,12 @@ def test_hello() -> None:
     assert done.stdout == "AMD says: the squares are [0, 1, 4, 9, 16, 25, 36, 49], and they add up to 140\n"
 
 
+def test_a_raw_kernel() -> None:
+    done = run_example("raw_kernel.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{list(range(1, 33))}\n"
+
+
 def test_training_matches_numpy() -> None:
     done = run_example("train_mlp.py")
     assert done.returncode == 0, done.stdout + done.stderr
