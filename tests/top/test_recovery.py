@@ -122,7 +122,9 @@ def test_an_instruction_that_cannot_be_executed(dev: Any, launch: Any, good: HCQ
 
 def test_a_kernel_that_never_ends(dev: Any, launch: Any, good: HCQBuffer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kfd.system().machine.devices[0], "timeout", 0.5)
-    with pytest.raises(RuntimeError, match=r"HW fault: [^\n]*\n.*0\.5 s; raise MOCKGPU_TIMEOUT .*\(kernel turns_round, PC 0x[0-9a-f]+"):
+    with pytest.raises(
+        RuntimeError, match=r"HW fault: [^\n]*\n.*0\.5 s; raise MOCKGPU_TIMEOUT .*\(kernel turns_round, PC 0x[0-9a-f]+"
+    ):
         launch("turns_round", FOR_EVER, good, good)
     the_process_goes_on(dev)
 

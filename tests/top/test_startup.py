@@ -138,4 +138,6 @@ from tinygrad import Tensor
 """
     result = run(missing, env={"MOCKGPU": "1", "DEV": f"AMD:{renderer}", "PATH": "/nowhere"})
     assert result.returncode == 1
-    assert result.stderr.endswith("DEV=AMD:LLVM uses the compiler that comes with mockgpu, and needs nothing of ROCm.\n")
+    assert result.stderr.endswith(
+        "DEV=AMD:LLVM uses the compiler that comes with mockgpu, and needs nothing of ROCm.\n"
+    )
