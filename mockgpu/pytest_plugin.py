@@ -15,6 +15,10 @@ from mockgpu import activation
 KEY = "mockgpu"
 
 
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 class Totals:
     """What was executed, in this process or in the workers that reported."""
 
@@ -27,9 +31,9 @@ class Totals:
         self.faults += numbers["faults"]
 
     def __str__(self) -> str:
-        workers = f"{self.lost_workers} worker{'s' if self.lost_workers > 1 else ''}"
-        lost = f" ({workers} ended without a report)" if self.lost_workers else ""
-        return f"{self.kernels:,} kernels, {self.wave_instructions:,} wave-instructions, {self.faults:,} faults{lost}"
+        lost = f" ({_counted(self.lost_workers, 'worker')} ended without a report)" if self.lost_workers else ""
+        numbers = ((self.kernels, "kernel"), (self.wave_instructions, "wave-instruction"), (self.faults, "fault"))
+        return ", ".join(_counted(n, thing) for n, thing in numbers) + lost
 
 
 class Plugin:

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from mockgpu.pytest_plugin import Totals
+
 pytest_plugins = ["pytester"]
 
 USES_THE_GPU = """
@@ -17,7 +19,7 @@ def test_sum(n):
 """
 NO_GPU = "def test_nothing(): pass"
 HEADER = r"mockgpu: 6 x AMD gfx1100, engine oracle, compiler .*LLVM \d+.*"
-CLOSING = re.compile(r"^mockgpu: ([\d,]+) kernels, ([\d,]+) wave-instructions, ([\d,]+) faults(.*)$", re.M)
+CLOSING = re.compile(r"^mockgpu: ([\d,]+) kernels?, ([\d,]+) wave-instructions?, ([\d,]+) faults?(.*)$", re.M)
 
 
 @pytest.fixture
@@ -48,6 +50,12 @@ def test_one_line_at_the_start_and_one_at_the_end(project: pytest.Pytester, args
     assert len(re.findall(HEADER, result.stdout.str())) == 1
     kernels, instructions, faults = numbers(result)
     assert kernels >= 4 and instructions > kernels and faults == 0
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    totals = Totals()
+    totals.add({"kernels": 1, "wave_instructions": 1204, "faults": 1})
+    assert str(totals) == "1 kernel, 1,204 wave-instructions, 1 fault"
 
 
 def test_workers_add_up_to_what_one_process_counts(project: pytest.Pytester) -> None:
