@@ -22,7 +22,10 @@ _LONGEST = 16  # bytes of the longest instruction
 
 @dataclass(slots=True)
 class Block:
-    """Steps from ``pcs[0]`` up to a branch, or to ``end``. ``raw`` are the bytes that were decoded."""
+    """Steps from ``pcs[0]`` up to a branch, or to ``end``. ``raw`` are the bytes that were decoded.
+
+    ``needs`` are the numbers of vector and of accumulation registers that the steps need, see :func:`registers_needed`.
+    """
 
     steps: list[Step]
     pcs: list[int]
@@ -30,6 +33,20 @@ class Block:
     raw: bytes
     counts: dict[str, int] = field(default_factory=dict)
     epoch: int = 0
+    needs: tuple[int, int] = (0, 0)
+
+
+def registers_needed(step: Step, wave_size: int) -> tuple[int, int]:
+    """How many vector and accumulation registers a wave must have for a step, where both lie in one register file.
+
+    Elsewhere (0, 0): a register that a wave lacks is no row of its array, so that using it is noticed anyhow.
+    """
+    instruction = step.instruction
+    if instruction is None or not instruction.arch.acc_vgprs:
+        return 0, 0
+    touched = instruction.reads_in(wave_size) | instruction.writes_in(wave_size)
+    vectors = max((r.number + 1 for r in touched if r.file == "v"), default=0)
+    return vectors, max((r.number + 1 for r in touched if r.file == "a"), default=0)
 
 
 def _raising(fault: Callable[[], GuestFault]) -> Step:
@@ -99,6 +116,8 @@ class Code:
         for step in steps:
             if step.kind:
                 block.counts[step.kind] = block.counts.get(step.kind, 0) + 1
+        needed = [registers_needed(step, self.wave_size) for step in steps]
+        block.needs = max(v for v, _ in needed), max(a for _, a in needed)
         return block
 
     def _fetch(self, pc: int) -> bytes:

@@ -15,10 +15,11 @@ import numpy as np
 
 from mockgpu.isa.errors import MockGPUError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.code import Block, Code
+from mockgpu.machine.code import Block, Code, registers_needed
 from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, KernelTimeout, Where
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.observer import Observer
+from mockgpu.machine.step import Step
 from mockgpu.machine.waves import BARRIER, ENDED, RUNNING, WAITING, Array, Batch, Group, Index
 from mockgpu.pcode.numeric import quiet_ieee
 
@@ -66,7 +67,9 @@ class Scheduler:
     def _check_progress(self, group: Group, live: int) -> None:
         if self._live() < live:
             return
-        fault = KernelTimeout(f"no wave has ended for {self.timeout:g} s; raise MOCKGPU_TIMEOUT if the kernel is only slow")
+        fault = KernelTimeout(
+            f"no wave has ended for {self.timeout:g} s; raise MOCKGPU_TIMEOUT if the kernel is only slow"
+        )
         pc = int(self.batch.pc[group.index].min()) if group.moved else group.pc
         self._locate(fault, group, pc)
         self._report(fault)
@@ -139,13 +142,15 @@ class Scheduler:
             count = bisect.bisect_left(pcs, self._limit)
             if count < len(steps):
                 steps, end = steps[:count], pcs[count]
+        if block.needs[0] > self.batch.vgprs or block.needs[1] > self.batch.accs:
+            steps = [self._checked(step) for step in steps]
         try:
             if self.observer is None:
                 for step, pc in zip(steps, pcs, strict=False):
                     group.pc = pc
                     step.run(group)
             else:
-                self._execute_observed(group, block, len(steps))
+                self._execute_observed(group, steps, pcs)
         except GuestFault as fault:
             self._locate(fault, group, group.pc)
             self._report(fault)
@@ -167,10 +172,22 @@ class Scheduler:
         self._report(fault)
         return fault
 
-    def _execute_observed(self, group: Group, block: Block, count: int) -> None:
+    def _checked(self, step: Step) -> Step:
+        """The step, or one that raises because it needs registers that the waves do not have."""
+        vectors, accs = registers_needed(step, self.batch.lanes)
+        if vectors <= self.batch.vgprs and accs <= self.batch.accs:
+            return step
+
+        def run(g: Group) -> None:
+            have = f"the kernel declares {self.batch.vgprs} vector and {self.batch.accs} accumulation registers"
+            raise IllegalInstruction(f"a register outside the register file: {have}")
+
+        return Step(run, step.kind, step.ends, step.instruction)
+
+    def _execute_observed(self, group: Group, steps: list[Step], pcs: list[int]) -> None:
         assert self.observer is not None
         waves = np.arange(self.batch.waves)[group.index]
-        for step, pc in zip(block.steps[:count], block.pcs, strict=False):
+        for step, pc in zip(steps, pcs, strict=False):
             group.pc = pc
             step.run(group)
             if step.instruction is not None:

@@ -27,7 +27,7 @@ WITHOUT = re.compile(
 )
 #: Execution may end in a fault: traps, messages, hardware registers that do not exist; image dimensions and masks.
 MAY_FAULT = re.compile(
-    r"S_(RFE_B64|SENDMSG.*|GETREG_B32|SETREG.*|SETHALT|TRAP|CODE_END)|V_(PERMLANE|READLANE|WRITELANE|SWAP|MOVREL).*"
+    r"S_(RFE_B64|SENDMSG.*|GETREG_B32|SETREG.*|SETHALT|TRAP|CODE_END)|V_(PERMLANE|READLANE|WRITELANE|SWAP|MOVREL|WMMA).*"
     r"|IMAGE_.*"
 )
 

@@ -99,3 +99,33 @@ def test_a_register_that_the_kernel_does_not_declare_is_a_fault() -> None:
     with pytest.raises(IllegalInstruction, match="declares 8 vector registers") as info:
         engine().run(launch(entry=program.va), memory, timeout=5)
     assert "v_add_f32" in str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("v_mov_b32 v7, 1", True),
+        ("v_mov_b32 v8, 1", False),
+        ("v_mov_b64 v[6:7], 1", True),
+        ("v_mov_b64 v[8:9], 1", False),
+        ("v_accvgpr_write_b32 a15, 1", True),
+        ("v_accvgpr_write_b32 a16, 1", False),
+        ("v_accvgpr_read_b32 v0, a16", False),
+    ],
+)
+def test_registers_beyond_either_part_are_faults(text: str, inside: bool) -> None:
+    """8 vector and 16 accumulation registers; the code before the fault has run."""
+    memory = Memory()
+    out = Block(memory, 4096)
+    where = f"s_mov_b32 s4, {out.va & 0xFFFFFFFF:#x}\n s_mov_b32 s5, {out.va >> 32:#x}\n"
+    before = "v_mov_b32 v1, 0\n v_mov_b32 v2, 7\n global_store_dword v1, v2, s[4:5]\n"
+    code = assemble(f"{where}{before}{text}\ns_endpgm\n", "gfx942")
+    program = Block(memory, len(code) + 256)
+    program.bytes[: len(code)] = np.frombuffer(code, np.uint8)
+    started = launch(entry=program.va, rsrc1=2, rsrc3=1, wave_size=64, block=(64, 1, 1))
+    if inside:
+        engine("gfx942").run(started, memory, timeout=10.0)
+    else:
+        with pytest.raises(IllegalInstruction, match="8 vector and 16 accumulation registers"):
+            engine("gfx942").run(started, memory, timeout=10.0)
+    assert out.bytes.view(np.uint32)[0] == 7

@@ -88,6 +88,7 @@ def run(
         user_data=(buffer.va & 0xFFFFFFFF, buffer.va >> 32),
         rsrc1=(_RSRC1 & ~(0xFF << 12)) | mode << 12 | (32 if wave_size == 64 else 0),
         rsrc2=_RSRC2 | (1 if scratch else 0),
+        rsrc3=0x3F if arch.startswith("gfx9") else 0,  # all of the vector registers are ordinary ones
         lds_bytes=lds,
         scratch_base=private.va,
         scratch_wave_bytes=scratch * wave_size,
