@@ -68,7 +68,9 @@ def options(
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def run(
-    command: Annotated[list[str], typer.Argument(help="script.py, -c CODE, -m MODULE, or any command; with its arguments.")],
+    command: Annotated[
+        list[str], typer.Argument(help="script.py, -c CODE, -m MODULE, or any command, and its arguments.")
+    ],
     arch: Arch = None,
     devices: Devices = None,
     engine: Engine = None,

@@ -31,7 +31,7 @@ class NotEmulatedError(ConfigError):
 
 
 class UnknownRendererError(ConfigError):
-    """What stands after ``AMD:`` is no renderer of tinygrad's: an architecture in its place, a number, or a misspelling."""
+    """What stands after ``AMD:`` is no renderer of tinygrad's: an architecture, a number, or a misspelling."""
 
     def __init__(self, name: str, value: object, allowed: Iterable[object], renderer: str):
         super().__init__(name, value, allowed)
