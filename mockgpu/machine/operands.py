@@ -35,17 +35,21 @@ _APERTURES = {
 }
 
 
+#: The numpy scalar type that holds n bits, for n up to 64.
+_CONTAINERS: tuple[Any, ...] = (np.uint16, np.bool_, *[np.uint16] * 15, *[np.uint32] * 16, *[np.uint64] * 32)
+
+
 def container(bits: int) -> Any:
     """The numpy scalar type that holds ``bits`` bits (object above 64: Python integers)."""
-    if bits == 1:
-        return np.bool_
-    return np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64 if bits <= 64 else object
+    return _CONTAINERS[bits] if bits <= 64 else object
 
 
 def as_bits(value: Array, bits: int) -> Array:
     """The same bits in the container of ``bits`` bits, zero-extended or truncated."""
     dtype = container(bits)
-    if value.dtype == dtype:
+    if value.dtype.type is dtype:
+        return value
+    if value.dtype == dtype:  # Python integers
         return value
     if dtype is np.bool_:
         value = value & value.dtype.type(1)
