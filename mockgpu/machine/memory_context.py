@@ -15,6 +15,7 @@ from mockgpu.machine.semantics import evaluator_of, nodes
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 from mockgpu.pcode import ir
+from mockgpu.pcode.numeric import Round
 from mockgpu.pcode.oracle import Evaluator
 
 _MOST_DWORDS = 4  # of a vector memory operand
@@ -54,6 +55,7 @@ class MemoryContext(Context):
     def begin(self, g: Group) -> None:
         """Attach to the waves that execute now, and compute the addresses."""
         super().begin(g)
+        self.mode = g.float_mode.with_round(Round.NEAREST_EVEN)  # float atomics do not see the rounding mode
         self.addr = self.address(g)
 
     def _lanes(self, mask: Array | None) -> Array | None:
