@@ -246,6 +246,8 @@ class ExprCompiler:
         a, b = self.compile(e.a, raw), self.compile(e.b, raw)
         if e.op == "pow" and not _is_two(e.a):
             raise CompileError(f"only powers of two: {e!r}")
+        if e.op in ("div", "mod") and not e.type.is_float:
+            return lambda s: step(s.mode, a(s), _divisor(s, b(s)))
         return lambda s: step(s.mode, a(s), b(s))
 
     def _logic(self, e: ir.Binary) -> Eval:
@@ -327,6 +329,17 @@ def _narrow_comparison(e: ir.Binary) -> tuple[str, ir.Expr, int] | None:
     known = {0: 0, num.F64.inf: fmt.inf}
     found = known.get(b.value & num.F64.magnitude)
     return None if found is None else (e.op, a.x, sign | found)
+
+
+def _divisor(s: State, b: Bits) -> Bits:
+    """Zeros in lanes that do not count become ones: what those lanes hold must not stop the others."""
+    zero = b == 0
+    if not np.count_nonzero(zero):
+        return b
+    counts = zero if s.mask is None else zero & s.mask
+    if s.ctx.lanes > 1:
+        counts = counts & s.ctx.read_lane_mask("EXEC")
+    return b if np.count_nonzero(counts) else np.where(zero, b.dtype.type(1), b)
 
 
 def _is_two(e: ir.Expr) -> bool:

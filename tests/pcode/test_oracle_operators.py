@@ -168,3 +168,17 @@ def test_a_power_of_two_scales() -> None:
     m = Machine(S1=np.array([[0, 3, 0xFFFFFFFF, 200]] * W, np.uint32))
     run(m, ir.Assign(op("D0", F32), power))
     assert m.operands["D0"].view(np.float32)[0].tolist() == [1.0, 8.0, 0.5, np.inf]
+
+
+@pytest.mark.parametrize("how", ["predicate", "EXEC"])
+@pytest.mark.parametrize("kind", ["u", "i"])
+def test_division_by_zero_in_lanes_that_do_not_count(how: str, kind: str) -> None:
+    type = ir.Type(kind, 32)  # type: ignore[arg-type]
+    m = Machine(S0=lanes(7, 8, 9, 10), S1=lanes(0, 2, 0, 5))
+    m.operands["S1"][1, ::2] = 0
+    counts = m.operands["S1"] != 0
+    if how == "EXEC":
+        m.masks["EXEC"] = counts
+    quotient = ir.Binary(type, "div", op("S0", type), op("S1", type))
+    run(m, ir.Assign(op("D0", type), quotient), mask=counts if how == "predicate" else None)
+    assert m.operands["D0"][0, 1::2].tolist() == [4, 2]

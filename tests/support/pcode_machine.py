@@ -22,7 +22,7 @@ class Machine:
         self.waves, self.lanes, self.wave_size = W, L, L
         self.mode = mode or Mode(denorm_f32=Denorm.KEEP)
         self.operands: dict[str, np.ndarray] = operands
-        self.masks: dict[str, np.ndarray] = {}
+        self.masks: dict[str, np.ndarray] = {"EXEC": np.ones((W, L), np.bool_)}
         self.vgprs = np.arange(8 * W * L, dtype=np.uint32).reshape(8, W, L)
         self.sgprs = np.arange(16, dtype=np.uint32)
         self.memory: dict[int, int] = {}
