@@ -6,7 +6,7 @@ repeats the first one in the channels that DMASK leaves out. The _PCK forms move
 (assumed: in whole dwords, small elements extended to one). DMASK 0 loads zeros into one register.
 
 A descriptor of all zeros is unbound: it loads zeros. One of another type of resource makes the instruction do nothing.
-Filtering, ray tracing and export belong to graphics and are refused by name.
+Ray tracing and export belong to graphics and are refused by name.
 
 Sources: "Image Instructions", "Image Opcodes with No Sampler" and "VGPR Usage" of the RDNA3 and RDNA4 manuals.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from mockgpu.isa.disasm_image import has_sampler
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine import format_convert, image_atomic
+from mockgpu.machine import format_convert, image_atomic, image_sample
 from mockgpu.machine.buffer_typed import Registers, channel_values, parts, select
 from mockgpu.machine.formats import DataFormat
 from mockgpu.machine.image_context import ImageContext
@@ -34,13 +34,13 @@ _GRAPHICS = {
 
 def graphics_only(instruction: Instruction) -> str | None:
     """Why an instruction is refused; None for one that a compute kernel can execute."""
-    if has_sampler(instruction.mnemonic):
-        return "graphics only: filtered sampling"
     return next((reason for part, reason in _GRAPHICS.items() if part in instruction.mnemonic), None)
 
 
 def build(instruction: Instruction, wave_size: int) -> Step:
     """The step of an image or export instruction. Raises NoSemanticsError or IllegalInstruction."""
+    if has_sampler(instruction.mnemonic):
+        return image_sample.build(instruction, wave_size)
     reason = graphics_only(instruction)
     if reason is not None:
         raise NoSemanticsError(instruction.mnemonic, reason, instruction.arch.name)

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mockgpu.isa.arch import Arch
+from mockgpu.isa.disasm_image import has_sampler
 from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction
+from mockgpu.machine import image_sample
 from mockgpu.machine.errors import GuestFault, IllegalInstruction, Trap
 from mockgpu.machine.execute import Run, build_step
 from mockgpu.machine.matrix import rule_of
@@ -68,7 +70,7 @@ def explain(instruction: Instruction, wave_size: int | None = None) -> Provenanc
     if programs:
         return Provenance("approximate", bound=", ".join(bounds)) if bounds else Provenance("pcode")
     rule, section = _rule(step.run)
-    bound = _summation(instruction)
+    bound = image_sample.BOUND if has_sampler(instruction.mnemonic) else _summation(instruction)
     return Provenance("approximate" if bound else "written", rule, section, bound, stops)
 
 

@@ -24,7 +24,7 @@ _LANE_STEP = 128  # bytes between the addresses of neighbouring lanes
 #: Last dword of a buffer descriptor: one 32-bit float, X from the data; RDNA: bounds by bytes.
 _RAW_BUFFER = {"rdna3": 3 << 28 | 22 << 12 | 4, "rdna4": 3 << 28 | 22 << 12 | 4, "cdna": 4 << 15 | 7 << 12 | 4}
 _IMAGE = {"type": 9, "format": 22, "width": 63, "height": 63, "dst_sel": 4}  # 64 x 64 texels, linear, 32-bit floats
-_IMAGE_FORMATS = ("MIMG", "VIMAGE")
+_IMAGE_FORMATS = ("MIMG", "VIMAGE", "VSAMPLE")
 _ADDRESSES = ("addr", "vaddr")
 _JUMPS = ("s_setpc", "s_swappc", "s_rfe")
 _LDS_FORMATS = ("DS", "VDS")

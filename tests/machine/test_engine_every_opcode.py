@@ -22,7 +22,7 @@ from mockgpu.pcode.numeric import quiet_ieee
 ARCH = get_arch("gfx1100")
 #: No semantics: graphics, global data share and global wave sync, and what the table lists in a wrong segment.
 WITHOUT = re.compile(
-    r"EXP\..*|LDS_PARAM_LOAD|IMAGE_(SAMPLE|GATHER4|GET_LOD|MSAA_LOAD|BVH).*|DS_GWS_.*|DS_ORDERED_COUNT|DS_BVH_.*"
+    r"EXP\..*|LDS_PARAM_LOAD|IMAGE_(GATHER4H|GET_LOD|MSAA_LOAD|BVH).*|DS_GWS_.*|DS_ORDERED_COUNT|DS_BVH_.*"
     r"|DS_.*_GS_REG_RTN|S_SUBVECTOR_.*|.*FLAT_ATOMIC_CSUB_U32|FLAT\.GLOBAL_.*_ADDTID_B32"
 )
 #: Execution may end in a fault: traps, messages, hardware registers that do not exist; image dimensions and masks.

@@ -294,8 +294,7 @@ def test_what_is_not_modelled_is_named(name: str, fields: dict[str, int], messag
 @pytest.mark.parametrize(
     ("name", "opcode", "message"),
     [
-        ("gfx1100", "IMAGE_SAMPLE", "filtered sampling"),
-        ("gfx1201", "IMAGE_GATHER4", "filtered sampling"),
+        ("gfx1100", "IMAGE_GATHER4H", "filtered sampling"),
         ("gfx1201", "IMAGE_GET_LOD", "filtered sampling"),
         ("gfx1201", "IMAGE_BVH8_INTERSECT_RAY", "ray tracing"),
         ("gfx1100", "IMAGE_MSAA_LOAD", "multisampled"),

@@ -89,7 +89,8 @@ def test_sources_are_told_apart() -> None:
     assert kind_of(result, "V_ADD_F32_E32") == "pcode"
     assert kind_of(result, "S_BARRIER") == "written"
     assert kind_of(result, "V_RCP_F32_E64") == "approximate"
-    assert kind_of(result, "IMAGE_SAMPLE") == "unsupported"
+    assert kind_of(result, "IMAGE_SAMPLE") == "approximate"
+    assert kind_of(result, "IMAGE_GET_LOD") == "unsupported"
     rcp = next(e for e in result.entries if e.name == "V_RCP_F32_E32").provenance
     assert rcp.bound == "rcp: 1 ulp" and not rcp.rule
     barrier = next(e for e in result.entries if e.name == "S_BARRIER").provenance
