@@ -37,6 +37,7 @@ Op3: TypeAlias = Callable[[Mode, Bits, Bits, Bits], Bits]
 
 _LOW29 = np.uint64((1 << 29) - 1)
 _TIE29 = np.uint64(1 << 28)
+_NEARLY_DENORMAL = np.float32(2.0**-125)
 
 
 def quieted(fmt: FloatFormat, nan: Mask, bits: Bits, *operands: Bits) -> Bits:
@@ -247,7 +248,7 @@ def _nearest_f32(product: Doubles, addend: Doubles) -> Bits:
     total = product + addend
     narrow = total.astype(np.float32)
     tie = (total.view(np.uint64) & _LOW29) == _TIE29
-    small = np.abs(narrow) < np.float32(2.0**-125)
+    small = np.abs(narrow) < _NEARLY_DENORMAL
     if np.count_nonzero(tie) or (np.count_nonzero(small) and np.count_nonzero(small & (total != 0))):
         narrow = sum_to_odd(product, addend).astype(np.float32)
     return narrow.view(np.uint32)

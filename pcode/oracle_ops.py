@@ -193,10 +193,9 @@ def cast(source: Type, target: Type) -> Op1:
         return _float_to_int(source, target)
     if target.is_float:
         return num.int_to_float(source.bits, source.kind == "i", num.format_of(target))
-    resize = num.extend if source.kind == "i" else num.resize
-    if resize is num.resize and source.bits == target.bits:
-        return lambda mode, x: x
-    return lambda mode, x: resize(x, source.bits, target.bits)
+    if source.kind != "i":
+        return bitcast(source, target)
+    return lambda mode, x: num.extend(x, source.bits, target.bits)
 
 
 def _float_to_int(source: Type, target: Type) -> Op1:
@@ -210,6 +209,9 @@ def bitcast(source: Type, target: Type) -> Op1:
     """The same bits, zero-extended or truncated."""
     if source.bits == target.bits:
         return lambda mode, x: x
+    if target.bits in _NATURAL and source.bits <= 64:  # the container does it all
+        word = num.container(target.bits)
+        return lambda mode, x: x.astype(word)
     return lambda mode, x: num.resize(x, source.bits, target.bits)
 
 
