@@ -2,13 +2,14 @@
 
 Images have a single level here, so that bias, derivatives, level and level clamp change nothing: they are skipped.
 A scaled coordinate, computed in f32, becomes a fixed-point number with 8 bits of fraction, cut off where TRUNC_COORD
-says so and rounded to nearest elsewhere and for a gather; its floor is the texel. Assumed: that rounding, NaN as 0,
-and that the border's color passes DST_SEL. A slice is rounded to nearest even and clamped.
+says so and rounded to nearest elsewhere and for a gather; its floor is the texel. A slice is rounded to nearest even
+and clamped.
 
 A gather returns one channel of four texels, those with larger Y first: (x, y+1), (x+1, y+1), (x+1, y), (x, y).
 A comparison gives 1.0 where the reference, limited to 0..1 for normalized numbers, passes against the texel.
 
-Sources: "Image Opcodes with a Sampler", "VGPR Usage" and "Image Sampler" of the RDNA3 and RDNA4 manuals.
+Sources: the operand order of LLVM's image intrinsics; the image descriptors of ROCr for gfx11. Assumed, without a vector from silicon: the rounding of
+coordinates, NaN as 0, that the border's color passes DST_SEL, the order of a gather and the direction of a comparison.
 """
 
 from __future__ import annotations

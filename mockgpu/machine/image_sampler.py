@@ -3,7 +3,8 @@
 Only samplers that pick texels are modelled. One that mixes them, and one that changes them in a way that is not
 modelled, is refused with the name of the field.
 
-Sources: "Image Sampler" of the RDNA3 and RDNA4 manuals.
+Sources: fields, clamp modes, filters and border colors as in the image descriptors of ROCr for gfx11
+(``resource_gfx11.h``). Assumed: gfx12 places them alike.
 """
 
 from __future__ import annotations
