@@ -8,8 +8,10 @@ and clamped.
 A gather returns one channel of four texels, those with larger Y first: (x, y+1), (x+1, y+1), (x+1, y), (x, y).
 A comparison gives 1.0 where the reference, limited to 0..1 for normalized numbers, passes against the texel.
 
-Sources: the operand order of LLVM's image intrinsics; the image descriptors of ROCr for gfx11. Assumed, without a vector from silicon: the rounding of
-coordinates, NaN as 0, that the border's color passes DST_SEL, the order of a gather and the direction of a comparison.
+Sources: the operand order of LLVM's image intrinsics; the image descriptors of ROCr for gfx11.
+
+Assumed, without a vector from silicon: the rounding of coordinates, NaN as 0, that the border's color passes DST_SEL,
+the order of a gather and the direction of a comparison.
 """
 
 from __future__ import annotations
