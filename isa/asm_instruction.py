@@ -72,7 +72,7 @@ def _leaves(arch: Arch) -> Iterator[Leaf]:
 def _members(arch: Arch, leaf: Leaf) -> Iterator[Opcode]:
     """The opcodes behind a leaf that the target has."""
     table = opcodes(arch.tables)
-    found = [leaf.opcode] if leaf.opcode else [table[type(m).__name__, m.name] for m in leaf.base.members]
+    found = [leaf.opcode] if leaf.opcode else [table[m.table, m.name] for m in leaf.base.members]
     yield from (opcode for opcode in found if arch.has_opcode(opcode.name))
 
 

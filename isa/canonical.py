@@ -82,7 +82,7 @@ def _layouts(family: str) -> Mapping[tuple[str, str], Encoding]:
     table = encodings(family).values()
     literals = [e for e in table if e.name == f"{e.base}_LIT"]
     bases = [e for e in table if e.name == e.base]
-    return {(type(m).__name__, m.name): e for e in (*literals, *bases) for m in e.members}  # bases come last and count
+    return {(m.table, m.name): e for e in (*literals, *bases) for m in e.members}  # bases come last and count
 
 
 class _Numbers:

@@ -20,6 +20,7 @@ from mockgpu.isa.errors import DecodeError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.isa.opcode import Opcode, dual_opcodes, opcodes
 from mockgpu.isa.registers import DPP8, DPP8_FI, DPP16, LITERAL, SDWA
+from mockgpu.isa.table_cache import cached
 
 _PREFIX_SHIFT = 23
 _MEMO_LIMIT = 1 << 16
@@ -101,7 +102,7 @@ def _markers(family: str, encoding: Encoding, opcode: Opcode) -> Mapping[int, En
         variant = next((table[encoding.name + s] for s in suffixes if encoding.name + s in table), None)
         if variant is not None and opcode.name in _names(variant) and _takes_dpp(family, opcode):
             found |= dict.fromkeys(codes, variant)
-    return MappingProxyType(found)
+    return found
 
 
 _MARKED = (
@@ -141,21 +142,21 @@ def _names(encoding: Encoding) -> frozenset[str]:
 def opcode_claims(family: str) -> Iterator[Claim]:
     """Every opcode of every base encoding; opcodes that only the literal variant has always carry a literal."""
     table, bases = opcodes(family), base_encodings(family)
-    plain = {(type(m).__name__, m.name) for e in bases for m in e.members}
+    plain = {(m.table, m.name) for e in bases for m in e.members}
     for encoding in bases:
         if "op" not in encoding.by_name or encoding.by_name["op"].lo >= 32:  # the first dword holds no opcode
             single = encoding.members[0] if len(encoding.members) == 1 else None
-            opcode = table[type(single).__name__, single.name] if single is not None else None
+            opcode = table[single.table, single.name] if single is not None else None
             yield Claim(*_claim(encoding, 0), _leaf(family, encoding, opcode))
             continue
         literal = encodings(family).get(f"{encoding.name}_LIT")
-        only = [m for m in literal.members if (type(m).__name__, m.name) not in plain] if literal else []
+        only = [m for m in literal.members if (m.table, m.name) not in plain] if literal else []
         for member in (*encoding.members, *only):
             if member.name in _PREFIX_OPCODES:
                 continue
-            opcode = table[type(member).__name__, member.name]
+            opcode = table[member.table, member.name]
             leaf = _leaf(family, encoding, opcode, needs_literal=member in only)
-            yield Claim(*_claim(encoding, int(member.value)), leaf)
+            yield Claim(*_claim(encoding, member.value), leaf)
 
 
 def _by_prefix(claims: Iterable[Claim]) -> list[list[Claim]]:
@@ -199,7 +200,26 @@ def _refuse_overlap(claim: Claim, rival: Claim | None) -> None:
 @functools.cache
 def decode_tree(family: str) -> tuple[tuple[Node, ...], ...]:
     """The decode tables of a family: for each nine-bit prefix its nodes, checked for overlaps."""
-    return build_tree(opcode_claims(family))
+    return cached("decode", family, lambda: build_tree(opcode_claims(family)), _References(family))
+
+
+class _References:
+    """Opcodes and encodings, which the decode tables refer to and do not own."""
+
+    def __init__(self, family: str):
+        self.family = family
+
+    def key(self, item: object) -> tuple[str, ...] | None:
+        """How the decode tables name an opcode or an encoding."""
+        if isinstance(item, Opcode):
+            return item.table, item.name
+        return (item.name,) if isinstance(item, Encoding) else None
+
+    def find(self, key: tuple[str, ...]) -> object:
+        """The opcode or encoding of a key."""
+        if len(key) == 1:
+            return encodings(self.family)[key[0]]
+        return opcodes(self.family)[key[0], key[1]]
 
 
 class _Decoder:
@@ -309,7 +329,7 @@ class _Decoder:
         """The opcode of a format that keeps it beyond the first dword."""
         for member in leaf.base.members:
             if member.value == fields["op"] and member.name not in self.lacking:
-                return opcodes(self.arch.tables)[type(member).__name__, member.name]
+                return opcodes(self.arch.tables)[member.table, member.name]
         raise self._error("illegal opcode in the second half", offset, word)
 
     def _error(self, reason: str, offset: int, word: int | None) -> DecodeError:

@@ -11,8 +11,9 @@ import functools
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
+
+from mockgpu.isa.table_cache import cached
 
 MUST_BE_ZERO = {
     # The generated opcode fields of these are narrower than the hardware's, so the rest of the opcode is zero.
@@ -61,15 +62,28 @@ class Field:
         return (1 << (self.hi - self.lo + 1)) - 1
 
 
+class Member(NamedTuple):
+    """One entry of an opcode table: the generated enum class, the name in it and the number."""
+
+    table: str
+    name: str
+    value: int
+
+
+def member_of(entry: Any) -> Member:
+    """The Member of a generated enum's entry."""
+    return Member(type(entry).__name__, entry.name, int(entry.value))
+
+
 @dataclass(frozen=True)
 class Encoding:
-    """One bit layout. ``size`` in bytes; ``members`` are the opcode enum members that may use it."""
+    """One bit layout. ``size`` in bytes; ``members`` are the entries of opcode tables that may use it."""
 
     name: str
     base: str
     size: int
     fields: tuple[Field, ...]
-    members: tuple[Enum, ...] = field(repr=False)
+    members: tuple[Member, ...] = field(repr=False)
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, Field]:
@@ -119,13 +133,17 @@ def _base_name(name: str) -> str:
     return name
 
 
-def _members(family: str, cls: Any) -> tuple[Enum, ...]:
+def _members(family: str, cls: Any) -> tuple[Member, ...]:
     raw = dict(cls._fields).get("op")
     if raw is None:
         table = getattr(table_module(family, "enum"), f"{cls.__name__}Op", ())
-        return () if cls.__name__.startswith("VOPD") else tuple(table)
+        return () if cls.__name__.startswith("VOPD") else tuple(map(member_of, table))
     allowed = set(raw._enum) if raw.allowed is None else raw.allowed
-    return tuple(sorted(allowed, key=lambda member: int(member.value)))
+    return tuple(sorted(map(member_of, allowed), key=_number))
+
+
+def _number(member: Member) -> int:
+    return member.value
 
 
 # The second dword pair of an image instruction whose addresses are not sequential (RDNA3 manual, "Image NSA").
@@ -135,10 +153,13 @@ _NSA_FIELDS = tuple(Field(f"vaddr{n}", 63 + 8 * n, 56 + 8 * n, "vgpr") for n in 
 @functools.cache
 def encodings(family: str) -> Mapping[str, Encoding]:
     """All encodings of a family by name, variants included."""
+    return cached("encodings", family, lambda: _read_encodings(family))
+
+
+def _read_encodings(family: str) -> dict[str, Encoding]:
     classes = {n: c for n, c in vars(table_module(family, "ins")).items() if hasattr(c, "_fields") and n != "Inst"}
-    scalar = {
-        m for name, cls in classes.items() if name.endswith("_SDST") and "SDWA" not in name for m in cls.op.allowed
-    }
+    scalar_forms = [cls for name, cls in classes.items() if name.endswith("_SDST") and "SDWA" not in name]
+    scalar = {member_of(entry) for cls in scalar_forms for entry in cls.op.allowed}
     result: dict[str, Encoding] = {}
     for name, cls in classes.items():
         base = _base_name(name)
@@ -161,7 +182,7 @@ def _move_matrix_members(result: dict[str, Encoding]) -> None:
     plain, matrix = result["VOP3P"], result["VOP3P_MFMA"]
     moved = {m for m in plain.members if m.name.startswith("V_MFMA_F32")}
     result["VOP3P"] = replace(plain, members=tuple(m for m in plain.members if m not in moved))
-    members = sorted({*matrix.members, *moved}, key=lambda member: int(member.value))
+    members = sorted({*matrix.members, *moved}, key=_number)
     result["VOP3P_MFMA"] = replace(matrix, members=tuple(members))
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 
-from mockgpu.isa.encoding import table_module
+from mockgpu.isa.encoding import Member, member_of, table_module
 
 _TARGET = re.compile(r"^\s*(SCC|VCC|EXEC|M0|D0|PC)\b[^=!<>]*?(?<![=!<>])([-+*/&|^]?)=(?!=)")
 _GROUP = re.compile(r"^\s*\{[^}]*\}\s*=(?!=)")  # `{ D1.u1, D0.u64 } = ...` writes the whole of each
@@ -62,13 +61,13 @@ def _scan(text: str) -> tuple[set[str], set[str]]:
 
 
 @cache
-def _pcode(family: str) -> dict[Enum, str]:
-    return dict(table_module(family, "str_pcode").PCODE)
+def _pcode(family: str) -> dict[Member, str]:
+    return {member_of(entry): text for entry, text in table_module(family, "str_pcode").PCODE.items()}
 
 
-def implicit_of(family: str, member: Enum) -> Implicit:
-    """The implicit registers of an opcode enum member."""
-    table, name = type(member).__name__, member.name
+def implicit_of(family: str, member: Member) -> Implicit:
+    """The implicit registers of an entry of an opcode table."""
+    table, name = member.table, member.name
     vector = name.startswith("V_") or not name.startswith("S_")
     if table == "VOPDOp":
         return Implicit(reads_exec=True, reads_vcc=name in _DUAL_VCC, reads_destination=name in _DUAL_ACCUMULATE)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mockgpu.isa.encoding import encodings, table_module
+from mockgpu.isa.encoding import Encoding, Member, encodings, member_of, table_module
 from mockgpu.isa.implicit import Implicit, implicit_of
+from mockgpu.isa.table_cache import cached
 
 _DESTINATIONS = frozenset({"vdst", "sdst", "vdstx", "vdsty"})
 _DATA = frozenset({"vdata", "sdata"})
@@ -151,43 +152,63 @@ _MISSING_OPERANDS = {
 @functools.cache
 def opcodes(family: str) -> Mapping[tuple[str, str], Opcode]:
     """All opcodes of a family by (table, name)."""
-    operands = table_module(family, "operands").OPERANDS
+    return cached("opcodes", family, lambda: _read_opcodes(family))
+
+
+def _declared(family: str) -> dict[Member, Mapping[str, tuple[Any, int, Any]]]:
+    """The operands that the generated tables declare: (format, bits, operand type) by field."""
+    return {member_of(entry): declared for entry, declared in table_module(family, "operands").OPERANDS.items()}
+
+
+def _read_opcodes(family: str) -> dict[tuple[str, str], Opcode]:
+    operands = _declared(family)
+    shared: dict[OperandSpec, OperandSpec] = {}
     result: dict[tuple[str, str], Opcode] = {}
     for encoding in encodings(family).values():
         for member in encoding.members:
-            key = (type(member).__name__, member.name)
-            if key in result:
-                continue
-            implicit = implicit_of(family, member)
-            declared = {_canonical(f, encoding.field_names): d for f, d in operands.get(member, {}).items()}
-            specs = [_spec(member.name, f, d, implicit) for f, d in declared.items() if f in encoding.field_names]
-            if member.name.startswith("V_CMPX") and family != "cdna":  # writes EXEC and nothing else
-                specs = [spec for spec in specs if spec.field != "vdst"]
-            if "_LOAD_LDS_" in member.name:  # the data goes to local memory
-                specs = [spec for spec in specs if spec.field not in ("vdst", "vdata")]
-            specs = specs or list(_MISSING_OPERANDS.get(member.name, ()))
-            ordered = tuple(sorted(specs, key=_order))
-            mnemonic = mnemonic_of(member.name)
-            form = encoding.base.removesuffix("_SDST").removesuffix("_MFMA")
-            result[key] = Opcode(family, *key, member.value, form, mnemonic, ordered, implicit)
+            if (member.table, member.name) not in result:
+                opcode = _read_opcode(family, encoding, member, operands.get(member, {}), shared)
+                result[member.table, member.name] = opcode
     return result
+
+
+def _read_opcode(
+    family: str,
+    encoding: Encoding,
+    member: Member,
+    declared: Mapping[str, tuple[Any, int, Any]],
+    shared: dict[OperandSpec, OperandSpec],
+) -> Opcode:
+    """One opcode; equal operand specs are one object, which keeps the table small."""
+    implicit = implicit_of(family, member)
+    by_field = {_canonical(f, encoding.field_names): d for f, d in declared.items()}
+    specs = [_spec(member.name, f, d, implicit) for f, d in by_field.items() if f in encoding.field_names]
+    if member.name.startswith("V_CMPX") and family != "cdna":  # writes EXEC and nothing else
+        specs = [spec for spec in specs if spec.field != "vdst"]
+    if "_LOAD_LDS_" in member.name:  # the data goes to local memory
+        specs = [spec for spec in specs if spec.field not in ("vdst", "vdata")]
+    specs = specs or list(_MISSING_OPERANDS.get(member.name, ()))
+    ordered = tuple(shared.setdefault(spec, spec) for spec in sorted(specs, key=_order))
+    form = encoding.base.removesuffix("_SDST").removesuffix("_MFMA")
+    return Opcode(family, *member, form, mnemonic_of(member.name), ordered, implicit)
 
 
 @functools.cache
 def dual_opcodes(family: str) -> Mapping[int, tuple[Opcode, Opcode]]:
     """The opcodes of dual-issue (VOPD) instructions by number, each as (X form, Y form)."""
-    table = getattr(table_module(family, "enum"), "VOPDOp", ())
-    operands = table_module(family, "operands").OPERANDS if table else {}
+    return cached("dual", family, lambda: _read_dual_opcodes(family))
+
+
+def _read_dual_opcodes(family: str) -> dict[int, tuple[Opcode, Opcode]]:
+    table = [member_of(entry) for entry in getattr(table_module(family, "enum"), "VOPDOp", ())]
+    operands = _declared(family) if table else {}
     return {member.value: _dual(family, member, operands.get(member, {})) for member in table}
 
 
-def _dual(family: str, member: Any, declared: Mapping[str, tuple[Any, int, Any]]) -> tuple[Opcode, Opcode]:
+def _dual(family: str, member: Member, declared: Mapping[str, tuple[Any, int, Any]]) -> tuple[Opcode, Opcode]:
     implicit = implicit_of(family, member)
     y_specs = tuple(sorted((_spec(member.name, f, d, implicit) for f, d in declared.items()), key=_order))
     x_names = {"vdsty": "vdstx", "srcy0": "srcx0", "vsrcy1": "vsrcx1"}
     x_specs = tuple(replace(spec, field=x_names[spec.field]) for spec in y_specs)
-    forms = [
-        Opcode(family, "VOPDOp", member.name, member.value, "VOPD", mnemonic_of(member.name), specs, implicit)
-        for specs in (x_specs, y_specs)
-    ]
+    forms = [Opcode(family, *member, "VOPD", mnemonic_of(member.name), specs, implicit) for specs in (x_specs, y_specs)]
     return forms[0], forms[1]

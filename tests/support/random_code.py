@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from enum import Enum
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.decode import Leaf, decode_tree
 from mockgpu.isa.encode import encode_fields
-from mockgpu.isa.encoding import Encoding, Field, encodings
+from mockgpu.isa.encoding import Encoding, Field, Member, encodings
 from mockgpu.isa.opcode import OperandSpec, dual_opcodes
 from mockgpu.isa.registers import DPP8, DPP8_FI, DPP16, EXEC_LO, LITERAL, SDWA
 
@@ -32,7 +31,7 @@ def leaves(arch: Arch) -> list[Leaf]:
     return sorted(found.values(), key=lambda leaf: (leaf.base.name, leaf.opcode.name if leaf.opcode else ""))
 
 
-def _exists(arch: Arch) -> Callable[[Enum], bool]:
+def _exists(arch: Arch) -> Callable[[Member], bool]:
     return lambda member: arch.has_opcode(member.name)
 
 
