@@ -218,11 +218,11 @@ def scalar_writer(code: int, bits: int, null: int | None) -> Writer:
 
 
 def dword(value: Array, k: int) -> Array:
-    """Dword ``k`` of a value as uint32."""
+    """Dword ``k`` of a value as uint32, which may be the value itself."""
     if value.dtype == object:
         return (value >> 32 * k & 0xFFFFFFFF).astype(np.uint32)
     if value.dtype != np.uint64:
-        return value.astype(np.uint32) if k == 0 else np.zeros((1, 1), np.uint32)
+        return value.astype(np.uint32, copy=False) if k == 0 else np.zeros((1, 1), np.uint32)
     return (value >> np.uint64(32 * k)).astype(np.uint32)
 
 
