@@ -207,6 +207,8 @@ def _packed_modifiers(inst: Decoded, sources: int) -> str:
     fields, mnemonic = inst.fields, inst.mnemonic
     if "cbsz" in fields:
         return _matrix_modifiers(inst)
+    if mnemonic.startswith("v_accvgpr"):  # whole registers: the bits act on nothing
+        return ""
     mix = "_mix" in mnemonic
     high = fields["opsel_hi"] | fields["opsel_hi2"] << 2
     full = (1 << sources) - 1

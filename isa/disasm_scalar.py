@@ -53,7 +53,7 @@ MESSAGES = {
         10: "MSG_GET_DOORBELL",
     },
 }
-MESSAGES["rdna4"] = MESSAGES["rdna3"]
+MESSAGES["rdna4"] = {n: name for n, name in MESSAGES["rdna3"].items() if name != "MSG_HALT_WAVES"}
 RETURN_MESSAGES = (
     *("MSG_RTN_GET_DOORBELL", "MSG_RTN_GET_DDID", "MSG_RTN_GET_TMA", "MSG_RTN_GET_REALTIME", "MSG_RTN_SAVE_WAVE"),
     *("MSG_RTN_GET_TBA", "MSG_RTN_GET_TBA_TO_PC", "MSG_RTN_GET_SE_AID_ID"),
@@ -123,6 +123,9 @@ def _delay(value: int) -> str:
     return " | ".join(parts) or "0"
 
 
+_GFX12_MESSAGES = (135,)  # the tables of RDNA3 (enum MSG) end at 134
+
+
 def _message(inst: Decoded, value: int) -> str:
     number = value & 0xFF
     family = inst.arch.family
@@ -131,7 +134,7 @@ def _message(inst: Decoded, value: int) -> str:
     name = MESSAGES[family].get(number)
     if 128 <= number < 128 + len(RETURN_MESSAGES):
         name = RETURN_MESSAGES[number - 128]
-    if name:
+    if name and (family != "rdna3" or number not in _GFX12_MESSAGES):
         return f"sendmsg({name})"
     return f"sendmsg({number}, 0, 0)" if value == number else str(value)
 

@@ -28,6 +28,11 @@ EXPLAINED = [
     (r"^buffer_(inv|wbl2)", "LLVM shows cache bits that it considers meaningful only"),
     (r"hwreg\((\d+)", "the manual names hardware registers that LLVM does not know for this target"),
     (r"sendmsg\(MSG_(GS|SYSMSG)", "operations of graphics and system messages are shown as numbers"),
+    (r"null \| .*reserved_125", "LLVM gives CDNA the null register of RDNA; the manual reserves the encoding"),
+    (
+        r"^(v_\S+ .*?)((?: clamp| mul:\d| div:2)*) \| \1 op_sel:\[[01,]+\]\2$",
+        "LLVM drops op_sel of 16-bit operands where its assembler offers none; ours shows the bits that are set",
+    ),
     (r"^v_mfma_ld_scale_b32", "the first half of a scaled matrix instruction whose second half LLVM does not take"),
 ]
 SPACES = re.compile(r"\s+")
@@ -67,7 +72,7 @@ def compare(name: str, rounds: int, seed: int) -> tuple[Counter, list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "rounds", "least_equal"),
-    [("gfx1100", 2, 6000), ("gfx1151", 1, 3000), ("gfx1201", 1, 3000), ("gfx942", 1, 1900), ("gfx950", 1, 1900)],
+    [("gfx1100", 7, 21500), ("gfx1151", 1, 3000), ("gfx1201", 7, 21500), ("gfx942", 12, 21500), ("gfx950", 11, 21500)],
 )
 def test_text_equals_llvm(name, rounds, least_equal):
     require_llvm()
