@@ -1,0 +1,83 @@
+"""From a decoded instruction to host code: which module emits which format, and one LLVM module for many handlers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from mockgpu.isa.errors import MockGPUError
+from mockgpu.isa.instruction import Instruction
+from mockgpu.machine.native.emitter import HANDLER, Emitter
+from mockgpu.machine.native.shape import INDEXING_MODE, Shape
+from mockgpu.pcode.llvm.values import NotNative
+
+#: Emits the code of an instruction, up to and including how it goes on. Raises NotNative before or while it emits.
+Emit: TypeAlias = Callable[[Emitter], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A handler to be made: the shape, one instruction that has it, wave size and MODE."""
+
+    shape: Shape
+    instruction: Instruction
+    lanes: int
+    mode: int
+
+
+@functools.cache
+def emitters() -> dict[str, Emit]:
+    """The emitter of every instruction format that has one."""
+    from mockgpu.machine.native import emit_control
+
+    return {
+        "SOPP": emit_control.emit,
+    }  # fmt: skip
+
+
+def emit_instruction(e: Emitter) -> None:
+    """Emit one instruction. Raises NotNative."""
+    emit = emitters().get(e.instruction.format)
+    if emit is None:
+        raise NotNative(f"format {e.instruction.format}")
+    if e.mode_register & INDEXING_MODE and e.arch.vector_modes:
+        raise NotNative("register indexing and skipping by MODE")
+    try:
+        emit(e)
+    except (LookupError, MockGPUError) as error:  # what the oracle refuses, it refuses with its own message
+        raise NotNative(str(error)) from error
+
+
+def symbol(key: str) -> str:
+    """The name of a shape's handler in objects."""
+    return "h" + hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def handlers_module(wanted: Iterable[Wanted], features: frozenset[str]) -> tuple[str, dict[str, str]]:
+    """LLVM text with the handlers that can be made, and why the others have no native form, by shape key."""
+    module = ir.Module("handlers")
+    refused: dict[str, str] = {}
+    for one in wanted:
+        trial = ir.Module("trial")
+        function = ir.Function(trial, HANDLER, symbol(one.shape.key))
+        try:
+            emit_instruction(Emitter(function, one.instruction, one.shape, one.lanes, one.mode, features))
+        except NotNative as e:
+            refused[one.shape.key] = e.reason
+            continue
+        _move(trial, module)
+    return str(module), refused
+
+
+def _move(source: ir.Module, target: ir.Module) -> None:
+    """Move the globals of a module to another, declarations once."""
+    for name, value in source.globals.items():
+        if name not in target.globals:
+            value.parent = target
+            target.add_global(value)
+            target.scope.register(name, deduplicate=False)
