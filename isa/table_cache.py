@@ -58,11 +58,16 @@ def cached(kind: str, family: str, build: Callable[[], Table], references: Refer
     return table
 
 
-def cache_folder() -> str:
-    """Where tables are kept: in the user's cache folder."""
+def user_folder() -> str:
+    """Where everything of mockgpu that may be lost is kept: the user's cache folder."""
     from platformdirs import user_cache_dir
 
-    return os.path.join(user_cache_dir("mockgpu", appauthor=False), "tables")
+    return user_cache_dir("mockgpu", appauthor=False)
+
+
+def cache_folder() -> str:
+    """Where tables are kept."""
+    return os.path.join(user_folder(), "tables")
 
 
 # -- the name of a file -----------------------------------------------------------------------------------------------
@@ -80,9 +85,8 @@ def _path(kind: str, family: str) -> str | None:
 @functools.cache
 def _identity(family: str) -> str:
     """A short text that changes with everything that tables are made of. Raises OSError."""
-    parts = [__version__, sys.version, *_stamps(_generated_folder(family), [f"{name}.py" for name in _GENERATED])]
-    own = os.path.dirname(os.path.abspath(__file__))
-    parts += _stamps(own, sorted(name for name in os.listdir(own) if name.endswith(".py")))
+    parts = [__version__, sys.version, *generated_stamps(family)]
+    parts += folder_stamps(os.path.dirname(os.path.abspath(__file__)))
     return _digest("\0".join(parts).encode()).hex()[:24]
 
 
@@ -92,6 +96,16 @@ def _generated_folder(family: str) -> str:
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         return os.path.join(place, "runtime", "autogen", "amd", family)
     raise ModuleNotFoundError("tinygrad is not installed as files")
+
+
+def generated_stamps(family: str) -> Iterator[str]:
+    """A text per generated module of a family that changes with it. Raises OSError and ModuleNotFoundError."""
+    return _stamps(_generated_folder(family), [f"{name}.py" for name in _GENERATED])
+
+
+def folder_stamps(folder: str) -> Iterator[str]:
+    """A text per module in a folder that changes with it. Raises OSError."""
+    return _stamps(folder, sorted(name for name in os.listdir(folder) if name.endswith(".py")))
 
 
 def _stamps(folder: str, names: list[str]) -> Iterator[str]:
