@@ -14,7 +14,7 @@ from mockgpu.isa.errors import MockGPUError
 SHT_SYMTAB, SHT_RELA, SHT_NOBITS = 2, 4, 8
 SHF_ALLOC = 2
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
-STT_SECTION = 3
+STT_OBJECT, STT_FUNC = 1, 2
 EM_X86_64, EM_AARCH64 = 62, 183
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -16,7 +16,8 @@ from mockgpu.machine.native.elf import (
     SHF_ALLOC,
     SHN_ABS,
     SHN_UNDEF,
-    STT_SECTION,
+    STT_FUNC,
+    STT_OBJECT,
     ObjectError,
     ObjectFile,
     Relocation,
@@ -41,10 +42,11 @@ _ADD_X = 0x91000000  # add Xd, Xn, #imm12
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Code and constants for a page boundary; ``symbols`` gives the offset of every function."""
+    """Code and constants for a page boundary; offset and size in bytes of every function and constant by name."""
 
     data: bytes
     symbols: dict[str, int]
+    sizes: dict[str, int]
 
 
 def link(data: bytes) -> Image:
@@ -58,8 +60,9 @@ def link(data: bytes) -> Image:
     for index, start in places.items():
         for relocation in file.relocations(index):
             _relocate(file, image, places, start, relocation)
-    defined = (s for s in file.symbols if s.name and s.section in places and s.type != STT_SECTION)
-    return Image(bytes(image), {s.name: places[s.section] + s.value for s in defined})
+    named = [s for s in file.symbols if s.name and s.section in places and s.type in (STT_OBJECT, STT_FUNC)]
+    addresses = {s.name: places[s.section] + s.value for s in named}
+    return Image(bytes(image), addresses, {s.name: s.size for s in named})
 
 
 def _places(file: ObjectFile) -> tuple[dict[int, int], int]:
