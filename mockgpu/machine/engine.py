@@ -79,7 +79,13 @@ class OracleEngine:
         return by_size[wave_size]
 
 
-ENGINES: dict[str, Callable[[Arch], Engine]] = {"oracle": OracleEngine}
+def _native(arch: Arch) -> Engine:
+    from mockgpu.machine.native.engine import NativeEngine  # only for those who ask: it maps code
+
+    return NativeEngine(arch)
+
+
+ENGINES: dict[str, Callable[[Arch], Engine]] = {"oracle": OracleEngine, "threaded": _native}
 
 
 def make_engine(arch: Arch, name: str = "oracle") -> Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mockgpu.isa.arch import get_arch
-from mockgpu.machine.engine import OracleEngine
-from mockgpu.machine.launch import Launch, LaunchStats
+from mockgpu.machine.engine import make_engine
+from mockgpu.machine.launch import Engine, Launch, LaunchStats
 from mockgpu.machine.memory import PAGE, Memory
 from support.llvm_mc import assemble
 
@@ -19,7 +20,7 @@ HSA_FLOAT_MODE = 0xC0  # f32 denormals flushed, f16 and f64 kept, round to neare
 _RSRC1 = 31 | HSA_FLOAT_MODE << 12 | 1 << 21 | 1 << 23  # 256 VGPRs, DX10_CLAMP, IEEE
 _RSRC2 = 2 << 1 | 1 << 7 | 1 << 8 | 1 << 9  # two user SGPRs, workgroup ids in s2, s3, s4
 
-_engines: dict[str, OracleEngine] = {}
+_engines: dict[str, Engine] = {}
 
 
 class Block:
@@ -47,9 +48,11 @@ class Ran:
         return self.words.view(np.float32)
 
 
-def engine(arch: str = "gfx1100") -> OracleEngine:
-    """A shared engine: decoding is cached between tests."""
-    return _engines.setdefault(arch, OracleEngine(get_arch(arch)))
+def engine(arch: str = "gfx1100") -> Engine:
+    """A shared engine, that of MOCKGPU_ENGINE or the oracle: decoding is cached between tests."""
+    if arch not in _engines:
+        _engines[arch] = make_engine(get_arch(arch), os.environ.get("MOCKGPU_ENGINE") or "oracle")
+    return _engines[arch]
 
 
 def run(

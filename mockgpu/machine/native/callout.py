@@ -18,11 +18,14 @@ from mockgpu.machine.native.flow import REFETCHES
 from mockgpu.machine.native.layout import RECORD_BYTES, Reason
 from mockgpu.machine.native.program import Item, Translation
 from mockgpu.machine.native.space import Kind, Space
-from mockgpu.machine.native.worker import Worker
+from mockgpu.machine.native.worker import SLICE, Worker
 from mockgpu.machine.scheduler import disassembly
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import BARRIER, ENDED, WAITING, Group
 from mockgpu.pcode.numeric import quiet_ieee
+
+#: Native instructions that take as long as one that Python executes.
+_COST = 1 << 14
 
 
 class Callouts:
@@ -38,11 +41,18 @@ class Callouts:
         wave = int(self.context["current"])
         if reason == Reason.JUMP:
             self._enter(wave, int(self.batch.pc[wave]))
-            return
-        record = int(self.context["exit_record"])
-        translation = self.space.find(record)
-        index = translation.index(record)
-        self._execute(wave, translation, index, record)
+        else:
+            record = int(self.context["exit_record"])
+            translation = self.space.find(record)
+            self._execute(wave, translation, translation.index(record), record)
+        self._charge()
+
+    def _charge(self) -> None:
+        """Python's work counts against the wave's turn: it may be all that the wave does in a loop."""
+        self.context["budget"] -= _COST
+        if self.context["budget"] < 0:
+            self.context["budget"] = SLICE
+            self.context["current"] += 1
 
     def _execute(self, wave: int, translation: Translation, index: int, record: int) -> None:
         item = translation.items[index]
@@ -102,7 +112,9 @@ class Callouts:
         if item.instruction is None:
             return _raising(self._undecodable(item.pc))
         try:
-            return build_step(item.instruction, self.batch.lanes)
+            step = build_step(item.instruction, self.batch.lanes)
+            step.instruction = item.instruction
+            return step
         except (MockGPUError, LookupError) as e:
             reason = e.message if isinstance(e, IllegalInstruction) else str(e)
             return _raising(IllegalInstruction(f"illegal instruction: {reason}"))

@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from mockgpu.isa.errors import MockGPUError
 from mockgpu.isa.instruction import Instruction
+from mockgpu.machine.native.emit_pseudo import PSEUDO
 from mockgpu.machine.native.emitter import HANDLER, Emitter
 from mockgpu.machine.native.shape import INDEXING_MODE, Shape
 from mockgpu.pcode.llvm.values import NotNative
@@ -25,7 +26,7 @@ class Wanted:
     """A handler to be made: the shape, one instruction that has it, wave size and MODE."""
 
     shape: Shape
-    instruction: Instruction
+    instruction: Instruction | None
     lanes: int
     mode: int
 
@@ -41,7 +42,10 @@ def emitters() -> dict[str, Emit]:
 
 
 def emit_instruction(e: Emitter) -> None:
-    """Emit one instruction. Raises NotNative."""
+    """Emit one instruction or pseudo instruction. Raises NotNative."""
+    if e.shape.key in PSEUDO:
+        PSEUDO[e.shape.key](e)
+        return
     emit = emitters().get(e.instruction.format)
     if emit is None:
         raise NotNative(f"format {e.instruction.format}")

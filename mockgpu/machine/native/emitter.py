@@ -32,14 +32,15 @@ class Emitter:
     """
 
     def __init__(
-        self, function: ir.Function, instruction: Instruction, shape: Shape, lanes: int, mode_register: int,
+        self, function: ir.Function, instruction: Instruction | None, shape: Shape, lanes: int, mode_register: int,
         features: frozenset[str],
     ):  # fmt: skip
         self.function, self.module = function, function.module
-        self.instruction, self.shape, self.lanes = instruction, shape, lanes
-        self.arch = instruction.arch
+        self.shape, self.lanes = shape, lanes
+        if instruction is not None:  # pseudo instructions need none of these
+            self.instruction, self.arch = instruction, instruction.arch
+            self.mode = Mode.from_register(mode_register, self.arch.family, fp8_fnuz=self.arch.fp8_fnuz)
         self.mode_register = mode_register
-        self.mode = Mode.from_register(mode_register, self.arch.family, fp8_fnuz=self.arch.fp8_fnuz)
         self.features = features
         self.w, self.record, self.context = function.args[:3]
         self.b = ir.IRBuilder(function.append_basic_block("entry"))
@@ -193,6 +194,30 @@ class Emitter:
         """Code for a case that is rare."""
         with self.b.if_then(cond, likely=False):
             yield
+
+    def pc(self) -> Value:
+        """The byte address of the instruction as i64, where its shape has it."""
+        low = self.b.zext(self.param("pc.lo"), I64)
+        return self.b.or_(low, self.b.shl(self.b.zext(self.param("pc.hi"), I64), I64(32)))
+
+    def count_block(self) -> None:
+        """Account for the block that ends here: its counter, and its instructions off the budget."""
+        b = self.b
+        counters = b.inttoptr(self.get_context("counters"), PTR)
+        place = b.gep(counters, [b.zext(self.param("block"), I64)], source_etype=I64)
+        b.store(b.add(b.load(place, typ=I64), I64(1)), place)
+        left = b.sub(self.get_context("budget"), b.zext(self.param("length"), I64))
+        self.set_context("budget", left)
+
+    def branch_to_target(self) -> None:
+        """Go to the branch target, or let another wave run if the budget is used up. Ends the code."""
+        b = self.b
+        target = b.gep(self.record, [self.param("target")], source_etype=I8)
+        spent = b.icmp_signed("<", self.get_context("budget"), I64(0))
+        with self.unlikely(spent):
+            self.set_context("exit_record", b.ptrtoint(target, I64))
+            b.ret(I64(int(Reason.TURN)))
+        self.go_to(target)
 
     def exit(self, reason: Reason) -> None:
         """Return to the run loop; the block ends here. ``exit_record`` is this record."""

@@ -20,9 +20,11 @@ from mockgpu.machine.native import host
 from mockgpu.machine.native.callout import Callouts
 from mockgpu.machine.native.handlers import Handlers
 from mockgpu.machine.native.layout import Reason
+from mockgpu.machine.native.prepared import Prepared
 from mockgpu.machine.native.space import Space
 from mockgpu.machine.native.worker import RUN, TURNS, Frame, Template, Worker
 from mockgpu.machine.observer import Observer
+from mockgpu.machine.waves import Batch
 
 _FRAMES = 64  # kinds of launches whose memory is kept
 
@@ -76,6 +78,18 @@ class NativeEngine:
         stats.by_class, stats.instructions = dict(total), total.total()
         return stats
 
+    def run_code(self, batch: Batch, memory: Memory, end: int, *, timeout: float = 60.0) -> Counter[str]:
+        """Run the prepared waves of one workgroup on code without a terminator: a wave ends at byte address ``end``."""
+        with self._lock:
+            space = Space(self.arch, memory, self.handlers, stop=end)
+            prepared = Prepared(self.arch, batch, space)
+            callouts = Callouts(prepared.worker, space, prepared.launch, memory)
+            try:
+                self._until_done(prepared.worker, callouts, timeout)
+            finally:
+                prepared.give_back()
+            return _by_class(space, prepared.worker)
+
     def _until_done(self, worker: Worker, callouts: Callouts, timeout: float) -> None:
         context, run, address = worker.context, self._run, worker.address
         deadline, ended = time.monotonic() + timeout, 0
@@ -107,7 +121,7 @@ class NativeEngine:
         if worker is None:
             if len(self._frames) >= _FRAMES:
                 self._frames.pop(next(iter(self._frames)))
-            worker = self._frames[frame] = Worker(self.arch, Template(launch, self.arch), launch, 0)
+            worker = self._frames[frame] = Worker(self.arch, Template.of_launch(launch, self.arch), launch, 0)
         worker.slot.batch.kernel = launch.kernel
         return worker
 

@@ -27,7 +27,13 @@ INDEXING_MODE = 3 << 27
 _PARAMETERS = frozenset({"offset", "ioffset", "offset0", "offset1", "simm16", "simm32"})
 #: Mnemonics (or starts of them) whose immediates are part of the shape, because the code depends on them.
 _STATIC = ("ds_swizzle", "s_getreg", "s_setreg", "s_sendmsg", "s_wait", "s_delay_alu", "s_setprio", "s_clause")
+_READS_PC = ("s_getpc", "s_add_pc")
 _NUMBER_FIELDS = frozenset({"vsrc0", "literal"})  # register numbers and values that are operands under another name
+
+
+#: Parameters of instructions that end a block, filled in by :mod:`program`: the distance in bytes from the record to
+#: that of the branch target, the number of the block's counter, the block's instructions, the address of the code.
+BRANCH_PARAMS = ("target", "block", "length", "pc.lo", "pc.hi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,11 @@ def shape_of(instruction: Instruction, wave_size: int, mode: int) -> Shape:
     ):
         parts.append(f"mode={mode & ARITHMETIC_MODE:x}")
     return Shape("|".join(parts), tuple(names), tuple(params))
+
+
+def pseudo_shape(name: str) -> Shape:
+    """The shape of a record that is no instruction, see :mod:`emit_pseudo`."""
+    return Shape(f"pseudo|{name}", BRANCH_PARAMS, (0,) * len(BRANCH_PARAMS))
 
 
 def _kind(operand: Operand, names: list[str], params: list[int], lanes: int, null: int | None) -> str:

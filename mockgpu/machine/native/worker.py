@@ -15,7 +15,7 @@ from mockgpu.machine.launch import Launch
 from mockgpu.machine.native.layout import CONTEXT, SGPR, VGPR
 from mockgpu.machine.native.space import Kind, Place, Space
 from mockgpu.machine.native.state import Slot, aligned
-from mockgpu.machine.waves import ACCUMULATION, SCALARS
+from mockgpu.machine.waves import ACCUMULATION, SCALARS, Batch
 
 #: Instructions that a wave executes before another one gets its turn, and turns after which Python looks at the clock.
 SLICE, TURNS = 1 << 20, 16
@@ -46,31 +46,41 @@ class Template:
     which a wave wants its workgroup's id, 0 for nowhere.
     """
 
-    def __init__(self, launch: Launch, arch: Arch):
-        self.resources = Resources.of(launch, arch)
-        batch = start_batch(launch, arch, self.resources, [(0, 0, 0)])
-        self.waves = batch.waves
+    def __init__(self, batch: Batch, arch: Arch, kind: Kind, user_sgprs: int, ids: tuple[bool, bool, bool]):
+        self.waves, self.kind, self.user_sgprs = batch.waves, kind, user_sgprs
         self.scalars = aligned(4 * SCALARS * self.waves).view(np.uint32).reshape(self.waves, SCALARS)
         self.scalars[:] = batch.sgpr.T
-        lanes = launch.wave_size
+        lanes = batch.lanes
         self.items = aligned(4 * lanes * self.waves).view(np.uint32).reshape(self.waves, lanes)
         self.items[:] = batch.vgpr[0]
         self.lds_bytes = batch.lds_bytes
         self.dynamic_vgprs = batch.dynamic_vgprs
-        self.kind = Kind(lanes, batch.vgprs, batch.accs, self.resources.mode)
         self.packed_ids = arch.trap_workgroup_ids
-        self.ids = self._ids()
+        self.ids = self._places(ids)
 
-    def _ids(self) -> tuple[int, int, int]:
-        at, places = self.resources.user_sgprs, []
-        for enabled in self.resources.group_id:
+    @classmethod
+    def of_launch(cls, launch: Launch, arch: Arch) -> Template:
+        """The template of a launch."""
+        resources = Resources.of(launch, arch)
+        batch = start_batch(launch, arch, resources, [(0, 0, 0)])
+        kind = Kind(batch.lanes, batch.vgprs, batch.accs, resources.mode)
+        return cls(batch, arch, kind, resources.user_sgprs, resources.group_id)
+
+    @classmethod
+    def of_batch(cls, batch: Batch, arch: Arch, kind: Kind) -> Template:
+        """The template for waves that are copied from a batch."""
+        return cls(batch, arch, kind, 0, (False, False, False))
+
+    def _places(self, ids: tuple[bool, bool, bool]) -> tuple[int, int, int]:
+        at, places = self.user_sgprs, []
+        for enabled in ids:
             places.append(SGPR + 4 * at if enabled and not self.packed_ids else 0)
             at += enabled
         return places[0], places[1], places[2]
 
     def set_arguments(self, user_data: tuple[int, ...]) -> None:
         """Put the launch's user data in the first scalar registers."""
-        count = min(self.resources.user_sgprs, len(user_data))
+        count = min(self.user_sgprs, len(user_data))
         self.scalars[:, :count] = user_data[:count]
 
 
