@@ -10,7 +10,7 @@ import numpy as np
 
 from mockgpu.isa.decode import decode
 from mockgpu.isa.errors import DecodeError, MockGPUError
-from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, PageFault, Where
+from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, KernelTimeout, PageFault, Where
 from mockgpu.machine.execute import build_step
 from mockgpu.machine.launch import Launch
 from mockgpu.machine.memory import Memory
@@ -171,6 +171,15 @@ class Callouts:
             instruction=self._text(pc),
         )
         return fault
+
+    def timeout(self, seconds: float) -> GuestFault:
+        """No wave has ended for too long: name the one that ran last."""
+        message = f"no wave has ended for {seconds:g} s; raise MOCKGPU_TIMEOUT if the kernel is only slow"
+        wave = (int(self.context["current"]) - 1) % self.worker.template.waves
+        record = int(self.worker.slot.headers["record"][wave])
+        translation = self.space.find(record)
+        self.batch.pc[wave] = translation.items[translation.index(record)].pc
+        return self.locate(KernelTimeout(message), wave)
 
     def _text(self, pc: int) -> str:
         try:

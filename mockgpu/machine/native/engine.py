@@ -13,7 +13,6 @@ import numpy as np
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import ConfigError
 from mockgpu.machine.engine import OracleEngine
-from mockgpu.machine.errors import KernelTimeout
 from mockgpu.machine.launch import Launch, LaunchStats
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.native import host
@@ -104,7 +103,7 @@ class NativeEngine:
                 callouts.handle(reason)
             if (now := time.monotonic()) > deadline:
                 if int(context["ended"]) == ended:
-                    raise callouts.locate(_timeout(timeout), int(context["current"]))
+                    raise callouts.timeout(timeout)
                 deadline, ended = now + timeout, int(context["ended"])
 
     def _space(self, memory: Memory) -> Space:
@@ -124,10 +123,6 @@ class NativeEngine:
             worker = self._frames[frame] = Worker(self.arch, Template.of_launch(launch, self.arch), launch, 0)
         worker.slot.batch.kernel = launch.kernel
         return worker
-
-
-def _timeout(seconds: float) -> KernelTimeout:
-    return KernelTimeout(f"no wave has ended for {seconds:g} s; raise MOCKGPU_TIMEOUT if the kernel is only slow")
 
 
 def _by_class(space: Space, worker: Worker) -> Counter[str]:
