@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
+import os
 import threading
-import time
 import weakref
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -16,12 +16,11 @@ from mockgpu.machine.engine import OracleEngine
 from mockgpu.machine.launch import Launch, LaunchStats
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.native import host
-from mockgpu.machine.native.callout import Callouts
 from mockgpu.machine.native.handlers import Handlers
-from mockgpu.machine.native.layout import Reason
 from mockgpu.machine.native.prepared import Prepared
 from mockgpu.machine.native.space import Space
-from mockgpu.machine.native.worker import RUN, TURNS, Frame, Template, Worker
+from mockgpu.machine.native.team import Team
+from mockgpu.machine.native.worker import RUN, Frame, Template, Worker
 from mockgpu.machine.observer import Observer
 from mockgpu.machine.waves import Batch
 
@@ -31,19 +30,23 @@ _FRAMES = 64  # kinds of launches whose memory is kept
 class NativeEngine:
     """Runs launches by compiled handlers, bit for bit as the oracle does. ``observer`` makes it use the oracle.
 
-    ``level`` is the level of the host that code is made for (host.LEVELS).
+    ``level`` is the level of the host that code is made for (host.LEVELS), ``threads`` the most that a launch uses (0: as
+    many as there are CPUs).
     """
 
     name = "threaded"
 
-    def __init__(self, arch: Arch, level: str = host.NATIVE):
+    def __init__(self, arch: Arch, level: str = host.NATIVE, threads: int = 0):
         self.arch = arch
+        self.threads = threads or usable_cpus()
+        self._threads: ThreadPoolExecutor | None = None
+        self._process = 0
         self.observer: Observer | None = None
         self.handlers = Handlers(level)
         self.oracle = OracleEngine(arch)
         self._run = RUN(self.handlers.run_loop())
         self._spaces: weakref.WeakKeyDictionary[Memory, Space] = weakref.WeakKeyDictionary()
-        self._frames: dict[Frame, Worker] = {}
+        self._frames: dict[Frame, list[Worker]] = {}
         self._lock = threading.Lock()
 
     def run(self, launch: Launch, memory: Memory, *, timeout: float) -> LaunchStats:
@@ -62,49 +65,29 @@ class NativeEngine:
     def _launch(self, launch: Launch, memory: Memory, timeout: float) -> LaunchStats:
         space = self._space(memory)
         space.check_again()
-        worker = self._worker(launch)
-        template = worker.template
-        template.set_arguments(launch.user_data)
-        entry = space.enter(template.kind, launch.entry)
-        groups = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        shared = ctypes.c_int64(0)
-        worker.start(launch, space, entry, ctypes.addressof(shared), groups)
-        callouts = Callouts(worker, space, launch, memory)
-        self._until_done(worker, callouts, timeout)
-        stats = LaunchStats(waves=groups * template.waves, interrupts=worker.slot.batch.interrupts)
-        worker.slot.batch.interrupts = []
-        total = _by_class(space, worker)
-        stats.by_class, stats.instructions = dict(total), total.total()
-        return stats
+        frame = Frame.of(launch, self.arch)
+        first = self._worker(frame, launch, 0)
+        first.template.set_arguments(launch.user_data)
+        entry = space.enter(first.template.kind, launch.entry)
+        size = self._team_size(launch, first)
+        team = Team(
+            self._run, lambda n: self._worker(frame, launch, n), size, self._pool(size),
+            launch, space, memory, timeout,
+        )  # fmt: skip
+        team.execute(entry)
+        return _statistics(team)
 
     def run_code(self, batch: Batch, memory: Memory, end: int, *, timeout: float = 60.0) -> Counter[str]:
         """Run the prepared waves of one workgroup on code without a terminator: a wave ends at byte address ``end``."""
         with self._lock:
             space = Space(self.arch, memory, self.handlers, stop=end)
             prepared = Prepared(self.arch, batch, space)
-            callouts = Callouts(prepared.worker, space, prepared.launch, memory)
+            team = Team(self._run, lambda n: prepared.worker, 1, None, prepared.launch, space, memory, timeout)
             try:
-                self._until_done(prepared.worker, callouts, timeout)
+                team.resume(prepared.worker)
             finally:
                 prepared.give_back()
             return _by_class(space, prepared.worker)
-
-    def _until_done(self, worker: Worker, callouts: Callouts, timeout: float) -> None:
-        context, run, address = worker.context, self._run, worker.address
-        deadline, ended = time.monotonic() + timeout, 0
-        while (reason := run(address)) != Reason.DONE:
-            if reason == Reason.TURNS:
-                context["turns"] = TURNS
-            elif reason == Reason.DEADLOCK:
-                raise callouts.deadlock()
-            elif reason == Reason.END_RETURN:
-                callouts.wave_ended()
-            else:
-                callouts.handle(reason)
-            if (now := time.monotonic()) > deadline:
-                if int(context["ended"]) == ended:
-                    raise callouts.timeout(timeout)
-                deadline, ended = now + timeout, int(context["ended"])
 
     def _space(self, memory: Memory) -> Space:
         space = self._spaces.get(memory)
@@ -114,15 +97,49 @@ class NativeEngine:
         space.forget_unused()
         return space
 
-    def _worker(self, launch: Launch) -> Worker:
-        frame = Frame.of(launch, self.arch)
-        worker = self._frames.get(frame)
-        if worker is None:
+    def _worker(self, frame: Frame, launch: Launch, number: int) -> Worker:
+        """The worker of a kind of launches for the n-th thread."""
+        workers = self._frames.get(frame)
+        if workers is None:
             if len(self._frames) >= _FRAMES:
                 self._frames.pop(next(iter(self._frames)))
-            worker = self._frames[frame] = Worker(self.arch, Template.of_launch(launch, self.arch), launch, 0)
-        worker.slot.batch.kernel = launch.kernel
-        return worker
+            workers = self._frames[frame] = [Worker(self.arch, Template.of_launch(launch, self.arch), launch, 0)]
+        while len(workers) <= number:
+            workers.append(Worker(self.arch, workers[0].template, launch, len(workers)))
+        workers[number].slot.batch.kernel = launch.kernel
+        return workers[number]
+
+    def _team_size(self, launch: Launch, first: Worker) -> int:
+        """Threads that a launch may use: waves that run at once need scratch of their own."""
+        if launch.scratch_wave_bytes and launch.scratch_waves:
+            return max(1, min(self.threads, launch.scratch_waves // first.template.waves))
+        return self.threads
+
+    def _pool(self, size: int) -> ThreadPoolExecutor | None:
+        if size > 1 and (self._threads is None or self._process != os.getpid()):
+            self._process = os.getpid()  # a forked process has no threads
+            self._threads = ThreadPoolExecutor(self.threads - 1, "mockgpu")
+        return self._threads
+
+
+def _statistics(team: Team) -> LaunchStats:
+    first = team.workers[0]
+    stats = LaunchStats(waves=team.groups * first.template.waves)
+    total: Counter[str] = Counter()
+    for worker in team.workers:
+        stats.interrupts += worker.slot.batch.interrupts
+        worker.slot.batch.interrupts = []
+        total += _by_class(team.space, worker)
+    stats.by_class, stats.instructions = dict(total), total.total()
+    return stats
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1
 
 
 def _by_class(space: Space, worker: Worker) -> Counter[str]:
