@@ -22,6 +22,7 @@ from mockgpu.machine.errors import GuestFault
 from mockgpu.machine.execute import build_step
 from mockgpu.machine.native import emit
 from mockgpu.machine.native.emitter import HANDLER
+from mockgpu.machine.native.flow import target_of
 from mockgpu.machine.native.layout import CONTEXT, READ, RECORD, WRITE, Reason
 from mockgpu.machine.native.shape import Shape, shape_of
 from mockgpu.machine.native.state import Slot
@@ -39,6 +40,9 @@ _SPECIALS = np.array(
     np.uint32,
 )  # fmt: skip
 
+#: What the records behind an instruction and at its branch target return.
+_NEXT, _TAKEN = 100, 101
+
 
 def host_features() -> frozenset[str]:
     """What this host can do, as emitters are told."""
@@ -55,7 +59,7 @@ class Lab:
         self.refused: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
         self._engines: list[Any] = []
-        self._stop = 0
+        self._stop = self._taken = 0
         accs = self.arch.acc_vgprs
         self.slot = Slot(self.arch, 1, lanes, self.arch.vgprs, accs, 1 << 14, "lab")
         self.context = np.zeros(1, CONTEXT)
@@ -68,6 +72,8 @@ class Lab:
         self._access = np.array([READ | WRITE] * len(maps), np.uint8)
         c = self.context[0]
         c["maps_start"], c["maps_end"] = self._starts.ctypes.data, self._ends.ctypes.data
+        self.counters = np.zeros(4, np.int64)
+        c["counters"], c["budget"] = self.counters.ctypes.data, 1 << 40
         c["maps_access"], c["maps_count"] = self._access.ctypes.data, len(maps)
 
     # -- compiling --------------------------------------------------------------------------------------------
@@ -86,6 +92,7 @@ class Lab:
         engine = _compile(module)
         self._engines.append(engine)
         self._stop = engine.get_function_address("lab_stop")
+        self._taken = engine.get_function_address("lab_taken")
         for key in wanted:
             if key not in refused:
                 self._addresses[key] = engine.get_function_address(emit.symbol(key))
@@ -93,7 +100,9 @@ class Lab:
     def _stop_text(self) -> str:
         module = ir.Module("stop")
         function = ir.Function(module, HANDLER, "lab_stop")
-        ir.IRBuilder(function.append_basic_block()).ret(HANDLER.return_type(100))
+        ir.IRBuilder(function.append_basic_block()).ret(HANDLER.return_type(_NEXT))
+        taken = ir.Function(module, HANDLER, "lab_taken")
+        ir.IRBuilder(taken.append_basic_block()).ret(HANDLER.return_type(_TAKEN))
         return str(module).split('datalayout = ""')[1]
 
     def native(self, instruction: Instruction) -> bool:
@@ -113,7 +122,9 @@ class Lab:
         reason, other_data = self._native(instruction, start, data)
         theirs = self.slot.batch
         if mine_fault is not None:
-            assert reason not in (100,), f"{instruction}: the oracle faults ({mine_fault}), native code does not"
+            assert reason not in (_NEXT, _TAKEN), (
+                f"{instruction}: the oracle faults ({mine_fault}), native code does not"
+            )
             return
         differences = _differences(mine, theirs)
         if not np.array_equal(mine_data, other_data):
@@ -176,7 +187,7 @@ class Lab:
 
     def _native(self, instruction: Instruction, start: Batch, data: Any) -> tuple[int, Any]:
         batch = self.slot.batch
-        for name in ("vgpr", "sgpr", "scc", "mode", "pc"):
+        for name in ("vgpr", "sgpr", "scc", "mode", "pc", "state"):
             getattr(batch, name)[:] = getattr(start, name)
         batch.lds[: start.lds.size] = start.lds
         self.slot.headers["scratch"] = start.scratch
@@ -187,14 +198,21 @@ class Lab:
         records["handler"] = self._stop
         records[1]["handler"] = self._addresses[shape.key]
         records[1]["params"][: len(shape.params)] = shape.params
+        records[3]["handler"] = self._taken
+        pc = int(batch.pc[0])
+        for name, value in (("pc.lo", pc & 0xFFFFFFFF), ("pc.hi", pc >> 32), ("target", 2 * RECORD.itemsize)):
+            if name in shape.names:
+                records[1]["params"].view(np.uint32)[shape.names.index(name)] = value
         base = records.ctypes.data
         call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(self._addresses[shape.key])
         for name in ("read_lo", "read_hi", "write_lo", "write_hi"):
             self.context[0][name] = 0
         reason = call(self.slot.address, base + 64, self.context.ctypes.data)
         self.records = records
-        if reason == 100:
+        if reason in (_NEXT, Reason.BARRIER):
             batch.pc[:] += instruction.size
+        elif reason == _TAKEN:
+            batch.pc[:] = target_of(instruction, pc)
         return reason, self._data()
 
 

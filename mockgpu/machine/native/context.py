@@ -51,6 +51,8 @@ class NativeContext:
         self.pending: dict[str, tuple[Value, int]] = {}
         self.pending_masks: dict[str, Value] = {}
         self.jump: Value | None = None  # the new PC
+        self.late: list[Callable[[], object]] = []  # stores to be made in the end
+        self.mask_operands: frozenset[str] = frozenset()  # operands that are the executing lane's bit of a lane mask
         self._exec: Value | None = None
         m0 = self.arch.m0_register
         self.reads: dict[str, Reader] = {
@@ -229,6 +231,9 @@ class NativeContext:
 
     def write(self, name: str, value: Value, bits: int, mask: Value | None) -> None:
         """Write an operand where ``mask`` holds (None: everywhere), when the instruction ends."""
+        if name in self.mask_operands:
+            self.write_lane_mask(name, value, mask)
+            return
         if name not in self.writes:
             raise NotNative(f"writing operand {name}")
         value = resize(self.b, value, container(bits))
@@ -261,8 +266,12 @@ class NativeContext:
         for name, (value, bits) in self.pending.items():
             self.writes[name](value, bits)
         for name, value in self.pending_masks.items():
-            bits = self.b.and_(self.e.packed(value), self.e.packed(self.exec()))
-            self.e.set_mask(self.masks[name], bits)
+            place = self.masks[name]
+            if isinstance(place, int) and place < 0:  # the null register
+                continue
+            self.e.set_mask(place, self.b.and_(self.e.packed(value), self.e.packed(self.exec())))
+        for store in self.late:
+            store()
 
     def read_vgpr(self, lane: Value, reg: Value) -> Value:
         """A VGPR of given lanes."""

@@ -34,10 +34,13 @@ class Wanted:
 @functools.cache
 def emitters() -> dict[str, Emit]:
     """The emitter of every instruction format that has one."""
-    from mockgpu.machine.native import emit_control
+    from mockgpu.machine.native import emit_control, emit_salu, emit_valu
 
     return {
+        "SOP1": emit_salu.emit, "SOP2": emit_salu.emit, "SOPC": emit_salu.emit, "SOPK": emit_salu.emit,
         "SOPP": emit_control.emit,
+        "VOP1": emit_valu.emit, "VOP2": emit_valu.emit, "VOPC": emit_valu.emit, "VOP3": emit_valu.emit,
+        "VOP3SD": emit_valu.emit, "VOP3P": emit_valu.emit, "VINTERP": emit_valu.emit,
     }  # fmt: skip
 
 
@@ -67,21 +70,11 @@ def handlers_module(wanted: Iterable[Wanted], features: frozenset[str]) -> tuple
     module = ir.Module("handlers")
     refused: dict[str, str] = {}
     for one in wanted:
-        trial = ir.Module("trial")
-        function = ir.Function(trial, HANDLER, symbol(one.shape.key))
+        name = symbol(one.shape.key)
+        function = ir.Function(module, HANDLER, name)
         try:
             emit_instruction(Emitter(function, one.instruction, one.shape, one.lanes, one.mode, features))
         except NotNative as e:
+            del module.globals[name]  # half a function
             refused[one.shape.key] = e.reason
-            continue
-        _move(trial, module)
     return str(module), refused
-
-
-def _move(source: ir.Module, target: ir.Module) -> None:
-    """Move the globals of a module to another, declarations once."""
-    for name, value in source.globals.items():
-        if name not in target.globals:
-            value.parent = target
-            target.add_global(value)
-            target.scope.register(name, deduplicate=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mockgpu.isa.registers import EXEC_LO, VCC_LO
-from mockgpu.machine.control import NOTHING
+from mockgpu.machine.control import NOTHING, SPECIAL
 from mockgpu.machine.native.emitter import I8, Emitter
 from mockgpu.machine.native.flow import REFETCHES
 from mockgpu.machine.native.layout import Reason
@@ -33,6 +33,11 @@ _CONDITIONS: dict[str, Callable[[Emitter], Value]] = {
     "s_cbranch_execnz": lambda e: _is_not_zero(e, EXEC_LO),
 }
 _DEBUGGER = "s_cbranch_cdbg"  # no debugger sets the conditions of these
+
+
+def is_special(mnemonic: str) -> bool:
+    """Whether pseudocode does not describe an instruction."""
+    return mnemonic in NOTHING or mnemonic in SPECIAL
 
 
 def emit(e: Emitter) -> None:

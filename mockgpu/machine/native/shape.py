@@ -13,6 +13,7 @@ from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.opcode import Opcode
 from mockgpu.isa.registers import Kind
+from mockgpu.machine.native.flow import Flow, flow_of
 from mockgpu.machine.native.layout import SGPR, VGPR
 from mockgpu.machine.operands import VECTORS, constant_of, register_row
 from mockgpu.machine.semantics import nodes, opcode_program
@@ -66,6 +67,9 @@ def shape_of(instruction: Instruction, wave_size: int, mode: int) -> Shape:
     if instruction.literal is not None:
         names.append("literal")
         params.append(_signed(instruction.literal))
+    if flow_of(instruction) is not Flow.GOES_ON or instruction.mnemonic.startswith(_READS_PC):
+        names += BRANCH_PARAMS
+        params += [0] * len(BRANCH_PARAMS)
     opcodes = (
         instruction.opcode.name
         if instruction.opcode_y is None
