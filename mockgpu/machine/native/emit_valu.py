@@ -55,6 +55,8 @@ class VectorContext(NativeContext):
                 raise NotNative("a lane mask in the null register")
             return lambda: e.mask(e.param(operand.field))
         plain = reader(self, operand)
+        if operand.kind in VECTORS:  # every lane looks at its own bit of its own value
+            return lambda: resize(self.b, self.b.lshr(plain(64), self.reads["LANE"](64)), 1)
         return lambda: e.spread(resize(self.b, plain(64), self.wave_size))
 
     def bind_source(self, name: str, operand: Operand) -> None:
