@@ -14,8 +14,10 @@ from mockgpu.isa.errors import ConfigError
 
 #: The architectures that have a board in the drivers, which are not imported here because they are slow to import.
 ARCHS = ("gfx1100", "gfx1201")
-ENGINES = ("oracle",)
+ENGINES = ("oracle", "threaded")
 CLOCKS = ("work", "wall")
+#: As in mockgpu.machine.native.host, which is imported only where another than the first is asked for.
+HOST_LEVELS = ("native", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 LOG_LEVELS = ("off", "error", "warning", "info", "debug")
 DEFAULT_ARCH = "gfx1100"
 MIB, GIB = 1 << 20, 1 << 30
@@ -46,6 +48,8 @@ class Setting:
         text = environ.get(self.name, "") or self.default
         try:
             return self.parse(text)
+        except ConfigError:
+            raise
         except ValueError:
             raise ConfigError(self.name, text, self.good) from None
 
@@ -82,6 +86,15 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _host_level(text: str) -> str:
+    """A level that this machine has. Raises ConfigError with those that it has."""
+    if text in HOST_LEVELS[1:]:
+        from mockgpu.machine.native.host import check_level
+
+        check_level(text)
+    return _choice(*HOST_LEVELS)(text)
+
+
 def _size(text: str) -> int | None:
     if text == "board":
         return None
@@ -101,6 +114,13 @@ TABLE = tuple(
         ("MOCKGPU_ARCH", "the emulated GPU, unless DEV names one", DEFAULT_ARCH, ARCHS, _choice(*ARCHS)),
         ("MOCKGPU_DEVICES", "number of emulated GPUs", "6", ("1 to 64",), _between(1, 64)),
         ("MOCKGPU_ENGINE", "what executes the kernels", "oracle", ENGINES, _choice(*ENGINES)),
+        (
+            "MOCKGPU_HOST_LEVEL",
+            "the CPU that native code is made for: this one, or a level of x86-64 that it has",
+            HOST_LEVELS[0],
+            HOST_LEVELS,
+            _host_level,
+        ),
         (
             "MOCKGPU_TIMEOUT",
             "seconds in which some wave of a batch of workgroups has to end",
@@ -133,6 +153,7 @@ class Values:
     arch: str | None
     devices: int
     engine: str
+    host_level: str
     timeout: float
     vram: int | None
     clock: str
@@ -158,6 +179,7 @@ def read(environ: Mapping[str, str]) -> Values:
         arch=v["MOCKGPU_ARCH"] if environ.get("MOCKGPU_ARCH") else None,
         devices=v["MOCKGPU_DEVICES"],
         engine=v["MOCKGPU_ENGINE"],
+        host_level=v["MOCKGPU_HOST_LEVEL"],
         timeout=v["MOCKGPU_TIMEOUT"],
         vram=v["MOCKGPU_VRAM"],
         clock=v["MOCKGPU_CLOCK"],

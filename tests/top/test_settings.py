@@ -13,6 +13,7 @@ BAD = {
     "MOCKGPU_ARCH": ["gfx9999", "gfx950", "rdna3", "GFX1100", " gfx1100"],
     "MOCKGPU_DEVICES": ["0", "65", "-1", "two", "1.5", "٣", "1 "],
     "MOCKGPU_ENGINE": ["fast", "Oracle", "numpy"],
+    "MOCKGPU_HOST_LEVEL": ["avx2", "x86-64-v1", "x86-64-v5", "Native"],
     "MOCKGPU_TIMEOUT": ["0", "-1", "nan", "inf", "1e9", "soon"],
     "MOCKGPU_VRAM": ["24", "24GB", "1M", "2000G", "G", "-1G", "1.5G"],
     "MOCKGPU_CLOCK": ["real", "WALL"],
@@ -23,12 +24,19 @@ GOOD = {
     "MOCKGPU_ARCH": {"gfx1100": "gfx1100", "gfx1201": "gfx1201", "": None},
     "MOCKGPU_DEVICES": {"1": 1, "64": 64, "": 6},
     "MOCKGPU_ENGINE": {"oracle": "oracle"},
+    "MOCKGPU_HOST_LEVEL": {"native": "native", "": "native"},
     "MOCKGPU_TIMEOUT": {"0.5": 0.5, "86400": 86400.0},
     "MOCKGPU_VRAM": {"512M": 512 << 20, "24G": 24 << 30, "24g": 24 << 30, "board": None, "": None},
     "MOCKGPU_CLOCK": {"work": "work", "wall": "wall"},
     "MOCKGPU_LOG": {"off": "off", "debug": "debug"},
 }
-FIELDS = dict(zip(settings.NAMES, ("on", "arch", "devices", "engine", "timeout", "vram", "clock", "log"), strict=True))
+FIELDS = dict(
+    zip(
+        settings.NAMES,
+        ("on", "arch", "devices", "engine", "host_level", "timeout", "vram", "clock", "log"),
+        strict=True,
+    )
+)
 
 
 def test_every_setting_has_good_and_bad_values_here() -> None:
@@ -36,7 +44,7 @@ def test_every_setting_has_good_and_bad_values_here() -> None:
 
 
 def test_defaults() -> None:
-    assert settings.read({}) == settings.Values(False, None, 6, "oracle", 60.0, None, "work", "warning")
+    assert settings.read({}) == settings.Values(False, None, 6, "oracle", "native", 60.0, None, "work", "warning")
 
 
 @pytest.mark.parametrize(("name", "text"), [(n, t) for n, texts in BAD.items() for t in texts])
