@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from mockgpu.pcode.llvm.float_env import F32T, F64T, Env, bits_as, fconst
+from mockgpu.pcode.llvm.float_env import F32T, Env, bits_as, fconst
 from mockgpu.pcode.llvm.values import Value, same
 
 
@@ -45,6 +45,3 @@ def sum_to_odd(env: Env, a: Value, c: Value) -> Value:
     """``a + c`` rounded to odd."""
     total, rest = two_sum(env, a, c)
     return to_odd(env, total, rest)
-
-
-__all__ = ["F64T", "sum_to_odd", "to_odd", "two_sum"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mockgpu.pcode.llvm.float_bits import (
     absolute,
@@ -27,11 +27,11 @@ from mockgpu.pcode.llvm.float_bits import (
     negate,
     unordered,
 )
-from mockgpu.pcode.llvm.float_env import F32T, F64T, Env, FloatEnv, bits_as, fconst, intrinsic
+from mockgpu.pcode.llvm.float_env import F64T, Env, FloatEnv, intrinsic
 from mockgpu.pcode.llvm.float_odd import sum_to_odd
 from mockgpu.pcode.llvm.values import NotNative, Value, like, same, unify
-from mockgpu.pcode.numeric_format import BF16, F16, F32, F64, FloatFormat, NumericError, float_mode
-from mockgpu.pcode.numeric_mode import PLAIN, FloatMode
+from mockgpu.pcode.numeric_format import BF16, F16, FloatFormat, NumericError, float_mode
+from mockgpu.pcode.numeric_mode import FloatMode
 
 Op: TypeAlias = Callable[..., Value]
 
@@ -194,5 +194,3 @@ __all__ = [
     "Env", "FloatEnv", "Op", "absolute", "binary", "clamp", "compare", "finish", "flush", "flush_input",
     "flush_output", "fma", "is_denormal", "is_nan", "is_quiet_nan", "is_signaling", "negate", "omod", "sqrt",
 ]  # fmt: skip
-
-_ = (Any, F32, F64, F32T, PLAIN, bits_as, fconst)
