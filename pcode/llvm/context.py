@@ -13,6 +13,8 @@ class LlvmContext(Protocol):
 
     Reads give what registers held before the instruction, or what it has written to the operand of that name; writes
     reach registers when the instruction ends, so that a destination may overlap a source.
+    ``has_part`` says whether dword k of an operand can be read and written alone, as the operand ``name.k``;
+    ``is_written`` whether the operand as a whole has been written.
     """
 
     lanes: int
@@ -26,6 +28,10 @@ class LlvmContext(Protocol):
     def read(self, name: str, bits: int) -> Value: ...
 
     def write(self, name: str, value: Value, bits: int, mask: Value | None) -> None: ...
+
+    def has_part(self, name: str, dword: int) -> bool: ...
+
+    def is_written(self, name: str) -> bool: ...
 
     def read_lane_mask(self, name: str) -> Value: ...
 

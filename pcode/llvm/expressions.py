@@ -102,7 +102,21 @@ class Expressions:
         return out
 
     def _bits(self, e: ir.Bits) -> Value:
+        if isinstance(e.base, ir.Operand) and e.base.type.bits > 32 and (part := self._part(e, e.base)) is not None:
+            return part
         return integers.extract(self.b, self.value(e.base, raw=True), self.value(e.lo), e.type.bits)
+
+    def _part(self, e: ir.Bits, base: ir.Operand) -> Value | None:
+        """Only the dwords that are needed, if the context can read them alone."""
+        at, name = integers.known(self.value(e.lo)), base.name
+        if at is None or at % 32 + e.type.bits > 64 or (name in self.written and self.ctx.is_written(name)):
+            return None
+        first, count = at // 32, 1 if at % 32 + e.type.bits <= 32 else 2
+        if not all(self.ctx.has_part(name, first + k) for k in range(count)):
+            return None
+        words = [(self.ctx.read(f"{name}.{first + k}", 32), 32) for k in reversed(range(count))]
+        whole = integers.concat(self.b, words, 32 * count)
+        return integers.extract(self.b, whole, constant(at % 32, 32), e.type.bits)
 
     # -- machine state ------------------------------------------------------------------------------------------------
 

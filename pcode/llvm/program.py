@@ -187,7 +187,19 @@ class _Statements(Expressions):
         if integers.known(lo) == 0 and bits == width:
             self.store(base, value)
             return
+        if isinstance(base, ir.Operand) and width > 32 and self._put_parts(base.name, lo, value, bits):
+            return
         self.store(base, integers.insert(self.b, self.value(base, raw=True), width, lo, value, bits))
+
+    def _put_parts(self, name: str, lo: Value, value: Value, bits: int) -> bool:
+        """Write whole dwords alone where the context can; False if it cannot."""
+        at = integers.known(lo)
+        if at is None or at % 32 or bits not in (32, 64) or not self.ctx.has_part(name, at // 32):
+            return False
+        for k in range(bits // 32):
+            part = integers.extract(self.b, value, constant(32 * k, 32), 32)
+            self.ctx.write(f"{name}.{at // 32 + k}", part, 32, self.mask)
+        return True
 
     def _to_lane_bit(self, target: ir.LaneBit, value: Value) -> None:
         if target.lane is None:

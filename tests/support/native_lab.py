@@ -57,6 +57,7 @@ class Lab:
         self.features = host_features() if features is None else features
         self.machine = SingleStep(self.arch, lanes)
         self.refused: dict[str, str] = {}
+        self.left = 0  # runs that native code left to Python
         self._addresses: dict[str, int] = {}
         self._engines: list[Any] = []
         self._stop = self._taken = 0
@@ -122,10 +123,14 @@ class Lab:
         reason, other_data = self._native(instruction, start, data)
         theirs = self.slot.batch
         if mine_fault is not None:
+            self.left += 1
             assert reason not in (_NEXT, _TAKEN), (
                 f"{instruction}: the oracle faults ({mine_fault}), native code does not"
             )
             return
+        if reason == Reason.CALLOUT:  # left to Python: nothing may have changed
+            self.left += 1
+            mine, mine_data = start, data
         differences = _differences(mine, theirs)
         if not np.array_equal(mine_data, other_data):
             at = int(np.flatnonzero(mine_data != other_data)[0])

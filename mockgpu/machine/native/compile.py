@@ -102,11 +102,12 @@ def _builder(target: Target, opt: int) -> Any:
 
 @functools.cache
 def _passes() -> Any:
-    """The passes of a small handler: there are no loops to speak of, and little but selects and vectors."""
+    """The passes of a small handler: no loops to speak of, and little but selects and vectors.
+
+    Of those tried, these gave the shortest code for a sixth of the time that making code of it takes.
+    """
     manager = binding().create_new_module_pass_manager()
     manager.add_sroa_pass()
-    manager.add_instruction_combine_pass()
-    manager.add_simplify_cfg_pass()
     manager.add_new_gvn_pass()
-    manager.add_dead_code_elimination_pass()
+    manager.add_instruction_combine_pass()
     return manager

@@ -241,6 +241,14 @@ class NativeContext:
             value = select(self.b, mask, value, self.read(name, bits))
         self.pending[name] = (value, bits)
 
+    def has_part(self, name: str, dword: int) -> bool:
+        """Whether dword ``dword`` of an operand can be read or written alone."""
+        return f"{name}.{dword}" in self.reads or f"{name}.{dword}" in self.writes
+
+    def is_written(self, name: str) -> bool:
+        """Whether the whole operand has been written by this instruction."""
+        return name in self.pending
+
     def read_lane_mask(self, name: str) -> Value:
         """The executing lane's bit of a lane mask, <lanes x i1>."""
         if name in self.pending_masks:

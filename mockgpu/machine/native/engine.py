@@ -30,8 +30,8 @@ _FRAMES = 64  # kinds of launches whose memory is kept
 class NativeEngine:
     """Runs launches by compiled handlers, bit for bit as the oracle does. ``observer`` makes it use the oracle.
 
-    ``level`` is the level of the host that code is made for (host.LEVELS), ``threads`` the most that a launch uses (0: one
-    for each CPU).
+    ``level`` is the level of the host that code is made for (host.LEVELS); ``threads`` the most that a launch uses,
+    0 for one per CPU.
     """
 
     name = "threaded"

@@ -1,0 +1,270 @@
+"""Loads and stores of many lanes, and of one: how addresses are checked and which host access they become.
+
+In this order: neighbouring lanes at neighbouring addresses (one wide access), all lanes at one address, gather and
+scatter. Whatever faults, and whatever is too rare to be worth code, is left to Python before anything has changed.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from mockgpu.machine.native import bounds
+from mockgpu.machine.native.emitter import I1, I8, I32, I64, PTR, Emitter
+from mockgpu.machine.native.layout import READ, WRITE, Reason
+from mockgpu.pcode.llvm.float_env import any_lane
+from mockgpu.pcode.llvm.values import Value, broadcast, constant, lanes_of, like, resize, same
+
+
+class Access:
+    """Emits accesses to flat memory for one instruction."""
+
+    def __init__(self, e: Emitter):
+        self.e, self.lanes = e, e.lanes
+        self.features = e.features
+
+    @property
+    def b(self) -> ir.IRBuilder:
+        return self.e.b
+
+    def bail(self, cond: Value) -> None:
+        """Leave the instruction to Python where ``cond`` (an i1) holds."""
+        with self.e.unlikely(cond):
+            self.e.exit(Reason.CALLOUT)
+
+    # -- checks -----------------------------------------------------------------------------------------------
+
+    def _range(self, access: int) -> tuple[Value, Value]:
+        name = "read" if access == READ else "write"
+        return self.e.get_context(f"{name}_lo"), self.e.get_context(f"{name}_hi")
+
+    def check_range(self, first: Value, end: Value, access: int, skip: Value | None = None) -> None:
+        """Leave unless all bytes from ``first`` to ``end`` allow the access, or ``skip`` holds."""
+        b = self.b
+        low, high = self._range(access)
+        inside = b.and_(b.icmp_unsigned(">=", first, low), b.icmp_unsigned("<=", end, high))
+        inside = b.and_(inside, b.icmp_unsigned("<=", first, end))
+        miss = b.not_(inside)
+        if skip is not None:
+            miss = b.and_(miss, b.not_(skip))
+        with self.e.unlikely(miss):
+            allowed = b.call(bounds.lookup(self.e.module), [self.e.context, first, end, I64(access)])
+            self.bail(b.not_(allowed))
+
+    def check_lanes(self, addr: Value, size: int, active: Value, access: int) -> None:
+        """Leave unless every active lane may access ``size`` bytes at its address."""
+        b = self.b
+        low, high = self._range(access)
+        end = b.add(addr, same(addr, size))
+        inside = b.icmp_unsigned(">=", addr, broadcast(b, low, self.lanes))
+        inside = b.and_(inside, b.icmp_unsigned("<=", end, broadcast(b, high, self.lanes)))
+        inside = b.and_(inside, b.icmp_unsigned("<", addr, end))
+        missing = b.and_(active, b.not_(inside))
+        with self.e.unlikely(any_lane(_Env(self), missing)):
+            b.store(addr, self.e.context_at("lane_addresses"), align=8)
+            bits = resize(b, self.e.packed(active), 64)
+            allowed = b.call(bounds.check(self.e.module), [self.e.context, bits, I64(size), I64(access)])
+            self.bail(b.not_(allowed))
+
+    # -- many lanes -------------------------------------------------------------------------------------------
+
+    def _is_row(self, addr: Value, step: int, active: Value) -> tuple[Value, Value]:
+        """(whether active lanes access consecutive places ``step`` bytes apart, the address of lane 0)."""
+        b = self.b
+        first = b.extract_element(addr, I32(0))
+        row = ir.Constant(addr.type, [k * step for k in range(self.lanes)])
+        wrong = b.icmp_unsigned("!=", addr, b.add(broadcast(b, first, self.lanes), row))
+        wrong = b.and_(wrong, active)
+        lane0 = b.extract_element(active, I32(0))
+        return b.and_(lane0, b.not_(any_lane(_Env(self), wrong))), first
+
+    def load(self, addr: Value, bits: int, active: Value, dwords: int = 1, limit: Value | None = None) -> list[Value]:
+        """``dwords`` values of ``bits`` bits from consecutive places of every active lane; the others get 0.
+
+        ``addr`` is <lanes x i64>. Without ``limit`` the addresses are checked against the mappings.
+        """
+        b, size = self.b, bits // 8
+        addr = broadcast(b, addr, self.lanes)
+        row, first = self._is_row(addr, size * dwords, active)
+        done = b.append_basic_block("loaded")
+        wide, scattered = b.append_basic_block("row"), b.append_basic_block("scattered")
+        b.cbranch(row, wide, scattered)
+        results: list[tuple[ir.Block, list[Value]]] = []
+        b.position_at_end(wide)
+        if limit is None:
+            self._check_row(first, size * dwords, active, READ)
+        results.append((self._row_values(first, bits, dwords, active), b.block)[::-1])  # type: ignore[arg-type]
+        b.branch(done)
+        b.position_at_end(scattered)
+        if limit is None:
+            self.check_lanes(addr, size * dwords, active, READ)
+        values = [self._gather(b.add(addr, same(addr, size * k)) if k else addr, bits, active) for k in range(dwords)]
+        results.append((b.block, values))
+        b.branch(done)
+        b.position_at_end(done)
+        out = []
+        for k in range(dwords):
+            phi = b.phi(results[0][1][k].type)
+            for block, found in results:
+                phi.add_incoming(found[k], block)
+            out.append(phi)
+        return out
+
+    def _check_row(self, first: Value, step: int, active: Value, access: int) -> None:
+        """The row from lane 0 to the last active lane."""
+        b = self.b
+        bits = self.e.packed(active)
+        last = b.sub(same(bits, self.lanes - 1), b.ctlz(bits, I1(1)))
+        end = b.add(first, b.mul(b.add(resize(b, last, 64), I64(1)), I64(step)))
+        self.check_range(first, end, access)
+
+    def _row_values(self, first: Value, bits: int, dwords: int, active: Value) -> list[Value]:
+        b, n = self.b, self.lanes
+        pointer = b.inttoptr(first, PTR)
+        if dwords == 1:
+            return [self._masked_load(pointer, bits, active)]
+        flat = b.shuffle_vector(active, active, _order([k // dwords for k in range(n * dwords)]))
+        whole = self._masked_load(pointer, bits, flat)
+        return [b.shuffle_vector(whole, whole, _order(range(k, n * dwords, dwords))) for k in range(dwords)]
+
+    def _masked_load(self, pointer: Value, bits: int, active: Value) -> Value:
+        n = lanes_of(active)
+        kind = ir.VectorType(ir.IntType(bits), n)
+        name = f"llvm.masked.load.v{n}i{bits}.p0"
+        function = self.e.intrinsic(name, ir.FunctionType(kind, [PTR, I32, active.type, kind]))
+        return self.b.call(function, [pointer, I32(1), active, _zero(kind)])
+
+    def _gather(self, addr: Value, bits: int, active: Value) -> Value:
+        if bits < 32:
+            return self._gather_small(addr, bits, active)
+        b, n = self.b, self.lanes
+        kind, pointers = ir.VectorType(ir.IntType(bits), n), ir.VectorType(PTR, n)
+        name = f"llvm.masked.gather.v{n}i{bits}.v{n}p0"
+        function = self.e.intrinsic(name, ir.FunctionType(kind, [pointers, I32, active.type, kind]))
+        return b.call(function, [b.inttoptr(addr, pointers), I32(1), active, _zero(kind)])
+
+    def _gather_small(self, addr: Value, bits: int, active: Value) -> Value:
+        """Bytes and words, lane by lane."""
+        b, e, n = self.b, self.e, self.lanes
+        b.store(addr, e.context_at("lane_addresses"), align=8)
+        b.store(_zero(ir.VectorType(I64, n)), e.context_at("lane_values"), align=8)
+        addresses, values = e.context_at("lane_addresses"), e.context_at("lane_values")
+
+        def step(lane: Value) -> None:
+            at = b.load(b.gep(addresses, [lane], source_etype=I64), typ=I64)
+            found = b.load(b.inttoptr(at, PTR), typ=ir.IntType(bits), align=1)
+            b.store(b.zext(found, I64), b.gep(values, [lane], source_etype=I64))
+
+        self.each_lane(e.packed(active), step)
+        return b.trunc(b.load(values, typ=ir.VectorType(I64, n), align=8), ir.VectorType(ir.IntType(bits), n))
+
+    def store(
+        self, addr: Value, values: list[Value], bits: int, active: Value, *, checked: bool = True
+    ) -> None:  # fmt: skip
+        """Values of ``bits`` bits to consecutive places of every active lane; of equal addresses the last lane wins."""
+        b, size, count = self.b, bits // 8, len(values)
+        addr = broadcast(b, addr, self.lanes)
+        values = [broadcast(b, v, self.lanes) for v in values]
+        row, first = self._is_row(addr, size * count, active)
+        done = b.append_basic_block("stored")
+        wide, scattered = b.append_basic_block("row"), b.append_basic_block("scattered")
+        b.cbranch(row, wide, scattered)
+        b.position_at_end(wide)
+        if checked:
+            self._check_row(first, size * count, active, WRITE)
+        self._store_row(first, values, bits, active)
+        b.branch(done)
+        b.position_at_end(scattered)
+        if checked:
+            self.check_lanes(addr, size * count, active, WRITE)
+        for k, value in enumerate(values):
+            self._scatter(b.add(addr, same(addr, size * k)) if k else addr, value, bits, active)
+        b.branch(done)
+        b.position_at_end(done)
+
+    def _store_row(self, first: Value, values: list[Value], bits: int, active: Value) -> None:
+        b, n, count = self.b, self.lanes, len(values)
+        pointer = b.inttoptr(first, PTR)
+        whole = values[0]
+        if count > 1:
+            whole = _interleaved(b, values, n)
+            active = b.shuffle_vector(active, active, _order([k // count for k in range(n * count)]))
+        kind = whole.type
+        name = f"llvm.masked.store.v{n * count}i{bits}.p0"
+        function = self.e.intrinsic(name, ir.FunctionType(ir.VoidType(), [kind, PTR, I32, active.type]))
+        b.call(function, [whole, pointer, I32(1), active])
+
+    def _scatter(self, addr: Value, value: Value, bits: int, active: Value) -> None:
+        b, n = self.b, self.lanes
+        if bits < 32:
+            self._scatter_small(addr, value, bits, active)
+            return
+        pointers = ir.VectorType(PTR, n)
+        name = f"llvm.masked.scatter.v{n}i{bits}.v{n}p0"
+        kind = ir.FunctionType(ir.VoidType(), [value.type, pointers, I32, active.type])
+        b.call(self.e.intrinsic(name, kind), [value, b.inttoptr(addr, pointers), I32(1), active])
+
+    def _scatter_small(self, addr: Value, value: Value, bits: int, active: Value) -> None:
+        b, e, n = self.b, self.e, self.lanes
+        addresses, values = e.context_at("lane_addresses"), e.context_at("lane_values")
+        b.store(addr, addresses, align=8)
+        b.store(b.zext(value, ir.VectorType(I64, n)), values, align=8)
+
+        def step(lane: Value) -> None:
+            at = b.load(b.gep(addresses, [lane], source_etype=I64), typ=I64)
+            new = b.load(b.gep(values, [lane], source_etype=I64), typ=I64)
+            b.store(b.trunc(new, ir.IntType(bits)), b.inttoptr(at, PTR), align=1)
+
+        self.each_lane(e.packed(active), step)
+
+    def each_lane(self, mask: Value, step: object) -> None:
+        """Emit a loop over the lanes of a mask, in ascending order; ``step(lane)`` emits its body (lane an i64)."""
+        b = self.b
+        before = b.block
+        head, body, out = (b.append_basic_block(n) for n in ("lanes", "lane", "after"))
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.phi(mask.type)
+        left.add_incoming(mask, before)
+        b.cbranch(b.icmp_unsigned("==", left, mask.type(0)), out, body)
+        b.position_at_end(body)
+        lane = resize(b, b.cttz(left, I1(1)), 64)
+        step(lane)  # type: ignore[operator]
+        left.add_incoming(b.and_(left, b.sub(left, left.type(1))), b.block)
+        b.branch(head)
+        b.position_at_end(out)
+
+    # -- one address ------------------------------------------------------------------------------------------
+
+    def load_one(self, addr: Value, bits: int) -> Value:
+        """A value from one address that has been checked."""
+        return self.b.load(self.b.inttoptr(addr, PTR), typ=ir.IntType(bits), align=1)
+
+
+class _Env:
+    """What any_lane needs."""
+
+    def __init__(self, access: Access):
+        self.b = access.b
+
+
+def _order(numbers: object) -> ir.Constant:
+    found = list(numbers)  # type: ignore[call-overload]
+    return ir.Constant(ir.VectorType(I32, len(found)), found)
+
+
+def _zero(kind: ir.VectorType) -> ir.Constant:
+    return ir.Constant(kind, [0] * kind.count)
+
+
+def _interleaved(b: ir.IRBuilder, values: list[Value], n: int) -> Value:
+    """Values of every lane beside each other."""
+    count = len(values)
+    if count == 2:
+        return b.shuffle_vector(values[0], values[1], _order([k // 2 + n * (k % 2) for k in range(2 * n)]))
+    low = b.shuffle_vector(values[0], values[1], _order(range(2 * n)))
+    other = values[3] if count == 4 else values[2]
+    high = b.shuffle_vector(values[2], other, _order(range(2 * n)))
+    return b.shuffle_vector(low, high, _order([k // count + n * (k % count) for k in range(count * n)]))
+
+
+__all__ = ["I8", "Access", "constant", "like"]
