@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mockgpu.isa.errors import MockGPUError
@@ -33,11 +35,11 @@ def compile_ir(text: str, target: Target, opt: int = 2) -> bytes:
 
     ``opt`` is LLVM's level, 0 to 3. Raises CompileError, and UnresolvedSymbolError where a call of a library is left.
     """
-    module = _optimised(text, target, opt)
-    try:
-        data: bytes = _machine(target, opt).emit_object(module)
-    except RuntimeError as error:
-        raise CompileError(f"no code for {target.name}: {error}") from error
+    with _optimised(text, target, opt) as module:
+        try:
+            data: bytes = _machine(target, opt).emit_object(module)
+        except RuntimeError as error:
+            raise CompileError(f"no code for {target.name}: {error}") from error
     missing = ObjectFile(data).undefined()
     if missing:
         raise UnresolvedSymbolError(missing, target.name)
@@ -46,27 +48,46 @@ def compile_ir(text: str, target: Target, opt: int = 2) -> bytes:
 
 def assembly(text: str, target: Target, opt: int = 2) -> str:
     """The assembly of a module of LLVM IR. Raises CompileError."""
-    result: str = _machine(target, opt).emit_assembly(_optimised(text, target, opt))
+    with _optimised(text, target, opt) as module:
+        result: str = _machine(target, opt).emit_assembly(module)
     return result
 
 
 def optimised_ir(text: str, target: Target, opt: int = 2) -> str:
     """A module after the passes that run before code is made. Raises CompileError."""
-    return str(_optimised(text, target, opt))
+    with _optimised(text, target, opt) as module:
+        return str(module)
 
 
-def _optimised(text: str, target: Target, opt: int) -> Any:
+@contextmanager
+def _optimised(text: str, target: Target, opt: int) -> Iterator[Any]:
+    """The module, alive inside the block alone: it has to go before its context, which garbage collection ignores."""
     _refuse_fatal(text, target)
-    llvm = binding()
+    context = binding().create_context()
     try:
-        module = llvm.parse_assembly(text, context=llvm.create_context())
+        module = _parsed(text, target, context)
+        try:
+            if opt:
+                _passes().run(module, _builder(target, opt))
+            yield module
+        finally:
+            module.close()
+    finally:
+        context.close()
+
+
+def _parsed(text: str, target: Target, context: Any) -> Any:
+    try:
+        module = binding().parse_assembly(text, context=context)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses the module: {_head(str(error))}") from error
+    try:
         module.triple = target.triple
         module.data_layout = _layout(target)
         module.verify()
     except RuntimeError as error:
+        module.close()
         raise CompileError(f"LLVM refuses the module: {_head(str(error))}") from error
-    if opt:
-        _passes().run(module, _builder(target, opt))
     return module
 
 
