@@ -79,28 +79,29 @@ class HandlerCache:
             return self._load(missing, self._folder.packs())
 
     def _load(self, keys: list[str], packs: list[Pack]) -> list[str]:
-        """Load keys from packs; the keys that are in none, or in a damaged one."""
+        """Load keys from packs; the keys that are in none."""
         images: dict[tuple[int, int], list[tuple[str, Entry]]] = {}
-        missing = []
+        refused, missing = {}, []
         for key in keys:
             place = _search(packs, digest(key))
             if place is None:
                 missing.append(key)
             elif place[1].image == REFUSED:
-                self._refused[key] = packs[place[0]].reason(place[1])
+                refused[key] = packs[place[0]].reason(place[1])
             else:
                 images.setdefault((place[0], place[1].image), []).append((key, place[1]))
         good: list[tuple[bytes, list[tuple[str, Entry]]]] = []
         for (number, image), entries in images.items():
             data = self._image(packs[number], image)
-            if data is None:
-                missing += [key for key, _ in entries]
-            else:
-                good.append((data, entries))
+            if data is None:  # nothing of this pack counts: what is not made again would be lost with it
+                return self._load(keys, [pack for pack in packs if pack is not packs[number]])
+            good.append((data, entries))
+        self._refused.update(refused)
         self._place(good)
         return missing
 
     def _image(self, pack: Pack, number: int) -> bytes | None:
+        """An image, or None where the pack is damaged or cannot be read."""
         try:
             return pack.image(number)
         except PackError as error:
