@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mockgpu import __version__, cli_fidelity, cli_isa, settings, target
+from mockgpu import __version__, cli_cache, cli_fidelity, cli_isa, settings, target
 from mockgpu.isa.errors import MockGPUError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run GPU programs on an emulated GPU.")
@@ -113,6 +113,7 @@ def version() -> None:
 
 cli_isa.register(app)
 cli_fidelity.register(app)
+cli_cache.register(app)
 
 
 def main(*arguments: Any) -> None:

@@ -50,6 +50,14 @@ class PackFolder:
                 break
         return [self._packs[name] for name in names if name in self._packs]
 
+    def readable(self) -> list[Pack]:
+        """The packs that are there and whole, without removing others."""
+        found = []
+        for path in _files(self.path, _SUFFIX):
+            with contextlib.suppress(PackError, OSError):
+                found.append(Pack(path))
+        return found
+
     def _names(self) -> list[str]:
         try:
             with os.scandir(self.path) as found:
