@@ -1,7 +1,8 @@
 """Functions of one float that are not arithmetic: rounding to integers, taking apart, scaling, transcendental ones.
 
 Transcendental results are computed in double precision and rounded once, so f16 and f32 are correctly rounded but for
-about one argument in 2**28; the hardware documents 1 ulp. Special cases are exact. Denormals follow MODE.
+about one argument in 2**27 (:mod:`~mockgpu.pcode.elementary`); the hardware documents 1 ulp. Special cases are exact.
+Denormals follow MODE.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mockgpu.pcode import elementary
 from mockgpu.pcode import numeric_exact as exact
 from mockgpu.pcode.numeric_convert import as_signed, from_doubles
 from mockgpu.pcode.numeric_float import Op1, Op2, binary, finish, sqrt, to_doubles
@@ -190,6 +192,30 @@ def rsq(fmt: FloatFormat) -> Op1:
 # -- transcendental ---------------------------------------------------------------------------------------------------
 
 
+class _Numpy:
+    """The arithmetic of :mod:`~mockgpu.pcode.elementary` on numpy's doubles."""
+
+    @staticmethod
+    def trunc(x: Any) -> Any:
+        return np.trunc(x)
+
+    @staticmethod
+    def bits(x: Any) -> Any:
+        return np.asarray(x, np.float64).view(np.int64)
+
+    @staticmethod
+    def number(x: Any) -> Any:
+        return np.asarray(x, np.int64).view(np.float64)
+
+    @staticmethod
+    def where(condition: Any, a: Any, b: Any) -> Any:
+        return np.where(condition, a, b)
+
+
+def _elementary(name: str) -> Step:
+    return functools.partial(elementary.FUNCTIONS[name], _Numpy)
+
+
 def _turn(x: Doubles, shift: float) -> Doubles:
     """sin(2 pi x + shift quarter turns): the quadrant is taken off exactly, so multiples of a quarter are exact."""
     whole = np.fmod(x, 1.0) * 4.0
@@ -202,36 +228,38 @@ def _turn(x: Doubles, shift: float) -> Doubles:
     return np.where(value == 0, np.copysign(0.0, x) if shift == 0 else 0.0, value)
 
 
-def _sin_turns(x: Doubles) -> Doubles:
-    return _turn(x, 0.0)
-
-
-def _cos_turns(x: Doubles) -> Doubles:
-    return _turn(np.abs(x), 1.0)
-
-
 def _log2(x: Doubles) -> Doubles:
     """numpy's, with the powers of two made exact."""
     part, power = np.frexp(x)
     return np.where(part == 0.5, power - 1.0, np.log2(x))
 
 
-_TRANSCENDENTAL: dict[str, Step] = {
+_NARROW: dict[str, Step] = {name: _elementary(name) for name in elementary.FUNCTIONS}
+#: By the host's library: f64, and angles in radians. No instruction has either.
+_HOST: dict[str, Step] = {
     "log2": _log2,
     "exp2": np.exp2,
     "sin": np.sin,
     "cos": np.cos,
-    "sin2pi": _sin_turns,
-    "cos2pi": _cos_turns,
+    "sin2pi": lambda x: _turn(x, 0.0),
+    "cos2pi": lambda x: _turn(np.abs(x), 1.0),
 }
 
 
+def step_of(name: str, fmt: FloatFormat) -> Step:
+    """What :func:`transcendental` does on doubles that are numbers of ``fmt``."""
+    return _NARROW[name] if fmt is not F64 and name in _NARROW else _HOST[name]
+
+
 def transcendental(name: str, fmt: FloatFormat) -> Op1:
-    """log2, exp2, sin and cos (radians), sin2pi and cos2pi (turns) on ``fmt``."""
-    return through_double(fmt, _TRANSCENDENTAL[name])
+    """log2, exp2, sin and cos (radians), sin2pi and cos2pi (turns) on ``fmt``.
+
+    All that instructions have (f16 and f32, angles in turns) is the same to the bit on every host.
+    """
+    return through_double(fmt, step_of(name, fmt))
 
 
 __all__ = [
     "CLASSES", "ceil", "classify", "exponent_field", "floor", "fract", "frexp_exponent", "is_even", "ldexp",
-    "mantissa", "rcp", "rndne", "rsq", "sqrt", "through_double", "to_odd", "transcendental", "trunc",
+    "mantissa", "rcp", "rndne", "rsq", "sqrt", "step_of", "through_double", "to_odd", "transcendental", "trunc",
 ]  # fmt: skip

@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from llvmlite import ir as llvm
 
+from mockgpu.pcode import elementary
 from mockgpu.pcode import numeric as num
 from mockgpu.pcode.ir import Type
 from mockgpu.pcode.llvm import float_bits as bits_of
-from mockgpu.pcode.llvm import integers
+from mockgpu.pcode.llvm import integers, transcendental
 from mockgpu.pcode.llvm.convert import float_to_float, from_float, number, to_normalized
 from mockgpu.pcode.llvm.float_bits import as_bits, as_float, finish, flush, flush_input, is_nan, quiet, unordered
 from mockgpu.pcode.llvm.float_env import F32T, F64T, Env, FloatEnv, bits_as, fconst, intrinsic, rarely
@@ -322,6 +323,18 @@ def _normalized(signed: bool) -> Maker:
     return _of_format(lambda fmt: lambda env, x: to_normalized(env, fmt, 16, signed, x))
 
 
+# -- transcendental ---------------------------------------------------------------------------------------------------
+
+
+def _transcendental(name: str) -> Maker:
+    def make(fmt: FloatFormat) -> Function:
+        if fmt is F64:
+            raise NotNative(f"{name} of {fmt}")
+        return through_double(fmt, transcendental.step(name))
+
+    return _of_format(make)
+
+
 FLOAT_BUILTINS: dict[str, Maker] = {
     "abs": _plain(bits_of.absolute),
     "sign": _plain(bits_of.is_negative),
@@ -349,6 +362,7 @@ FLOAT_BUILTINS: dict[str, Maker] = {
     "sqrt": _of_format(sqrt),
     "rcp": _of_format(_rcp),
     "rsq": _of_format(_rsq),
+    **{name: _transcendental(name) for name in elementary.FUNCTIONS},
     **{f"f{n}_to_snorm": _normalized(True) for n in (16, 32)},
     **{f"f{n}_to_unorm": _normalized(False) for n in (16, 32)},
     **{
