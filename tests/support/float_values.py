@@ -31,3 +31,9 @@ def _exact(fmt: FloatFormat) -> Any:
 
 def _near_one(rng: np.random.Generator, fmt: FloatFormat, count: int) -> Any:
     return shaped.near(rng, _exact(fmt), count).astype(fmt.word)
+
+
+def few(bits: int) -> Any:
+    """A dozen special patterns of a width, for operations with several operands."""
+    fmt = _FORMATS[bits]
+    return np.array(shaped.few_floats(_exact(fmt)), fmt.word)

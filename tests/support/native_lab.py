@@ -130,7 +130,8 @@ class Lab:
             return
         if reason == Reason.CALLOUT:  # left to Python: nothing may have changed
             self.left += 1
-            mine, mine_data = start, data
+            mine, mine_data = start, other_data
+            mine.lds[:] = theirs.lds[: mine.lds.size]  # stores before the one that was left are made again
         differences = _differences(mine, theirs)
         if not np.array_equal(mine_data, other_data):
             at = int(np.flatnonzero(mine_data != other_data)[0])

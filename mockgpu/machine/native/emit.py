@@ -34,14 +34,14 @@ class Wanted:
 @functools.cache
 def emitters() -> dict[str, Emit]:
     """The emitter of every instruction format that has one."""
-    from mockgpu.machine.native import emit_control, emit_memory, emit_salu, emit_smem, emit_valu
+    from mockgpu.machine.native import emit_control, emit_memory, emit_salu, emit_smem, emit_valu, emit_vopd
 
     return {
         "SOP1": emit_salu.emit, "SOP2": emit_salu.emit, "SOPC": emit_salu.emit, "SOPK": emit_salu.emit,
         "SOPP": emit_control.emit,
         "VOP1": emit_valu.emit, "VOP2": emit_valu.emit, "VOPC": emit_valu.emit, "VOP3": emit_valu.emit,
         "VOP3SD": emit_valu.emit, "VOP3P": emit_valu.emit, "VINTERP": emit_valu.emit,
-        "SMEM": emit_smem.emit, "DS": emit_memory.emit_ds, "VDS": emit_memory.emit_ds,
+        "VOPD": emit_vopd.emit, "SMEM": emit_smem.emit, "DS": emit_memory.emit_ds, "VDS": emit_memory.emit_ds,
         "FLAT": emit_memory.emit_flat, "GLOBAL": emit_memory.emit_flat, "SCRATCH": emit_memory.emit_flat,
         "VFLAT": emit_memory.emit_flat, "VGLOBAL": emit_memory.emit_flat, "VSCRATCH": emit_memory.emit_flat,
     }  # fmt: skip
