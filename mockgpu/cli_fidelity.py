@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from mockgpu import settings
 from mockgpu.isa.arch import arch_names, get_arch
 from mockgpu.isa.errors import MockGPUError
 
@@ -15,6 +16,7 @@ isa = typer.Typer(no_args_is_help=True, help="What is known of the instruction s
 vectors = typer.Typer(no_args_is_help=True, help="Instruction vectors: programs with known results.")
 
 _ARCH_HELP = f"The target: {', '.join(arch_names())}."
+_HOSTS = (*settings.HOST_LEVELS, "aarch64")
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -56,10 +58,22 @@ def show(
     name: Annotated[str, typer.Argument(help="An assembly name such as v_div_fmas_f32.", metavar="NAME")],
     arch: Annotated[str, typer.Option(help=_ARCH_HELP, metavar="ARCH")] = "gfx1100",
     as_json: _Json = False,
+    host: Annotated[
+        bool, typer.Option("--host", help="Show the host code that the native engine runs for it.")
+    ] = False,
+    level: Annotated[
+        str | None, typer.Option(help=f"With --host, the host: {', '.join(_HOSTS)}.", metavar="LEVEL")
+    ] = None,
+    wave64: Annotated[bool, typer.Option("--wave64", help="With --host, waves of 64 lanes (RDNA).")] = False,
 ) -> None:
     """Show all that is known of one instruction: encodings, operands, pseudocode, errata, and an executed example."""
     from mockgpu import instruction_page, instruction_show
 
+    if host:
+        _show_host(name, arch, level or _HOSTS[0], wave64, as_json)
+        return
+    if level is not None or wave64:
+        _fail("--level and --wave64 go with --host")
     try:
         page = instruction_page.page(name, get_arch(arch))
     except MockGPUError as error:
@@ -68,6 +82,21 @@ def show(
         print(json.dumps(page.data(), indent=1))
     else:
         instruction_show.show(page)
+
+
+def _show_host(name: str, arch: str, level: str, wave64: bool, as_json: bool) -> None:
+    from mockgpu import instruction_host
+
+    try:
+        target = get_arch(arch)
+        lanes = 64 if wave64 or not target.wave32 else 32
+        forms = instruction_host.host_forms(name, target, level, lanes)
+    except MockGPUError as error:
+        _fail(error)
+    if as_json:
+        print(json.dumps([form.data() for form in forms], indent=1))
+    else:
+        print("\n".join(instruction_host.text(forms)), end="")
 
 
 @vectors.command()

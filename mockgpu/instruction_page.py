@@ -105,24 +105,30 @@ def present(arch: Arch) -> list[Opcode]:
     return [opcode for opcode in table_opcodes(arch) if arch.has_opcode(opcode.name)]
 
 
-def page(name: str, arch: Arch) -> Page:
-    """The page of an instruction by its assembly name, with or without ``_e32`` or ``_e64``.
-
-    Raises UnknownInstructionError, which suggests a name.
-    """
+def find(name: str, arch: Arch) -> list[Opcode]:
+    """The opcodes of an assembly name, with or without ``_e32`` or ``_e64``. Raises UnknownInstructionError."""
     wanted = name.lower()
     for ending in _ENDINGS:
         wanted = wanted.removesuffix(ending)
     found = [opcode for opcode in present(arch) if opcode.mnemonic == wanted]
     if not found:
         raise UnknownInstructionError(wanted, arch)
+    return found
+
+
+def page(name: str, arch: Arch) -> Page:
+    """The page of an instruction by its assembly name, with or without ``_e32`` or ``_e64``.
+
+    Raises UnknownInstructionError, which suggests a name.
+    """
+    found = find(name, arch)
     keys = list(map(_key, found))
     texts = [(document_text(arch.family, *key), corrected_text(arch.family, *key, arch.name)) for key in keys]
     document, pcode = next((pair for pair in texts if pair[1]), (None, None))
     errata = {row.id: row for key in keys for row in errata_for(arch.family, *key, arch.name)}
     instructions = [canonical(arch, opcode) for opcode in found]
     return Page(
-        wanted,
+        found[0].mnemonic,
         arch.name,
         tuple(_form(arch, opcode, i) for opcode, i in zip(found, instructions, strict=True)),
         indented(document or ""),

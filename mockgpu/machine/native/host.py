@@ -31,6 +31,7 @@ _UNLISTED = frozenset({"64bit", "crc32"})  # come with x86-64 and with SSE 4.2; 
 _IDENTITY_KEYS = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu implementer", "cpu part", "features")
 _X86_TRIPLE, _ARM_TRIPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 _X86_TUNING = {"prefer-256-bit": False}  # 512-bit vectors are used wherever there are any
+_ARM_HAS = frozenset({"fma", "f16c"})  # x86's names of what every AArch64 CPU does, too
 _ARM_TUNING = {"reserve-x18": True}  # belongs to the system on macOS
 
 
@@ -40,7 +41,11 @@ class HostError(MockGPUError):
 
 @dataclass(frozen=True)
 class Target:
-    """A host to make code for. ``features`` has LLVM's names, such as ``avx512f``, ``f16c`` or ``fma``."""
+    """A host to make code for.
+
+    ``features`` has LLVM's names, such as ``avx512f``; ``fma`` (fused multiply-add) and ``f16c`` (conversions of half
+    floats) stand for the same on AArch64.
+    """
 
     name: str
     triple: str
@@ -74,7 +79,7 @@ def target(name: str = NATIVE) -> Target:
     if name == NATIVE:
         return _native()
     if name == AARCH64:
-        return Target(name, _ARM_TRIPLE, "generic", frozenset({"neon", "fp-armv8"}), _flags(_ARM_TUNING))
+        return Target(name, _ARM_TRIPLE, "generic", frozenset({"neon", "fp-armv8"}) | _ARM_HAS, _flags(_ARM_TUNING))
     if name in X86_LEVELS:
         return Target(name, _X86_TRIPLE, name, X86_LEVELS[name], _flags(_X86_TUNING))
     raise ConfigError(SETTING, name, LEVELS)
@@ -127,6 +132,8 @@ def _native() -> Target:
     llvm = binding()
     found: dict[str, bool] = dict(llvm.get_host_cpu_features())
     features = frozenset(name for name, there in found.items() if there)
+    if triple == _ARM_TRIPLE:
+        features |= _ARM_HAS
     tuning = _X86_TUNING if triple == _X86_TRIPLE else _ARM_TUNING
     return Target(NATIVE, triple, llvm.get_host_cpu_name(), features, _flags({**found, **tuning}))
 
