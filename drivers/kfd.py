@@ -87,7 +87,7 @@ class KfdSystem:
     def _make_engine(self) -> Engine:
         from mockgpu.machine.engine import make_engine  # loads numpy, decoder and pseudocode: on first use only
 
-        return make_engine(get_arch(self.settings.arch), self.settings.engine)
+        return make_engine(get_arch(self.settings.arch), self.settings.engine, self.settings.host_level)
 
     # -- what devices raise -----------------------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ MAX_DEVICES = 64
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``vram_bytes`` None means the board's; ``timeout`` bounds a kernel, ``deadlock_seconds`` a wait that cannot end
-    while other threads of the host might still end it. Raises ConfigError for values that are not understood.
+    while other threads of the host might still end it; ``host_level`` is the CPU that native code is made for.
+
+    Raises ConfigError for values that are not understood.
     """
 
     arch: str = "gfx1100"
@@ -25,6 +27,7 @@ class Settings:
     timeout: float = 60.0
     clock: str = "work"
     deadlock_seconds: float = 1.0
+    host_level: str = "native"
 
     def __post_init__(self) -> None:
         get_board(self.arch)

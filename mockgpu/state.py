@@ -65,4 +65,9 @@ def open_system() -> None:
 
     now = state()
     v = now.values
-    kfd.open_system(Settings(now.plan.arch, v.devices, v.vram, engine=v.engine, timeout=v.timeout, clock=v.clock))
+    kfd.open_system(
+        Settings(
+            now.plan.arch, v.devices, v.vram,
+            engine=v.engine, timeout=v.timeout, clock=v.clock, host_level=v.host_level,
+        )
+    )  # fmt: skip

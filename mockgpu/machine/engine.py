@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from typing import Protocol
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import ConfigError
@@ -79,17 +79,28 @@ class OracleEngine:
         return by_size[wave_size]
 
 
-def _native(arch: Arch) -> Engine:
+def _oracle(arch: Arch, host_level: str = "native") -> Engine:
+    return OracleEngine(arch)
+
+
+def _native(arch: Arch, host_level: str = "native") -> Engine:
     from mockgpu.machine.native.engine import NativeEngine  # only for those who ask: it maps code
 
-    return NativeEngine(arch)
+    return NativeEngine(arch, host_level)
 
 
-ENGINES: dict[str, Callable[[Arch], Engine]] = {"oracle": OracleEngine, "threaded": _native}
+class _Maker(Protocol):
+    def __call__(self, arch: Arch, host_level: str = "native") -> Engine: ...
 
 
-def make_engine(arch: Arch, name: str = "oracle") -> Engine:
-    """A new engine for a target. Raises ConfigError, which lists the names, for an unknown one."""
+ENGINES: dict[str, _Maker] = {"oracle": _oracle, "threaded": _native}
+
+
+def make_engine(arch: Arch, name: str = "oracle", host_level: str = "native") -> Engine:
+    """A new engine for a target; ``host_level`` as in mockgpu.machine.native.host, for engines that make host code.
+
+    Raises ConfigError, which lists the names, for an unknown engine or level.
+    """
     if name not in ENGINES:
         raise ConfigError("engine", name, ENGINES)
-    return ENGINES[name](arch)
+    return ENGINES[name](arch, host_level)
