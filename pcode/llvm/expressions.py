@@ -14,6 +14,7 @@ from mockgpu.pcode.llvm.float_builtins import FLOAT_BUILTINS
 from mockgpu.pcode.llvm.float_ops import binary as float_binary
 from mockgpu.pcode.llvm.float_ops import compare as float_compare
 from mockgpu.pcode.llvm.float_ops import flush_input, flush_output
+from mockgpu.pcode.llvm.results import Result
 from mockgpu.pcode.llvm.values import (
     Builder,
     NotNative,
@@ -33,7 +34,9 @@ _ROUND_MODE = "ROUND_MODE"
 
 
 class Expressions:
-    """Emits expressions. ``mask`` is the predicate in force, ``locals`` and ``arrays`` the values of the variables.
+    """Emits expressions.
+
+    ``conds`` are the conditions in force, ``locals``, ``arrays`` and ``results`` what the program has assigned.
 
     It is also the :class:`~mockgpu.pcode.llvm.float_env.Env` of the float code.
     """
@@ -44,7 +47,9 @@ class Expressions:
         self.features = ctx.features
         self.locals: dict[str, Value] = {}
         self.arrays: dict[str, list[Value]] = {}
-        self.mask: Value | None = None
+        self.results: dict[str, Result] = {}
+        self.conds: tuple[tuple[Value, bool], ...] = ()
+        self._masks: dict[tuple[tuple[int, bool], ...], Value] = {}
         self._cache: dict[tuple[str, int], Value] = {}
         self._makers: dict[type, Callable[[Any], Value]] = {
             ir.Const: self._const, ir.Operand: self._operand, ir.Local: self._local, ir.Element: self._element,
@@ -57,6 +62,19 @@ class Expressions:
     @property
     def b(self) -> Builder:
         return self.ctx.b
+
+    @property
+    def mask(self) -> Value | None:
+        """The predicate in force: the conjunction of the conditions around, made when it is asked for."""
+        out: Value | None = None
+        key: tuple[tuple[int, bool], ...] = ()
+        for cond, wanted in self.conds:
+            key = (*key, (id(cond), wanted))
+            if key not in self._masks:
+                one = cond if wanted else self.b.not_(cond)
+                self._masks[key] = one if out is None else both(self.b, out, one)
+            out = self._masks[key]
+        return out
 
     def value(self, e: ir.Expr, raw: bool = False) -> Value:
         """The pattern of an expression. ``raw``: the consumer flushes denormals itself or wants to see them."""
@@ -75,10 +93,35 @@ class Expressions:
         if name == _ROUND_MODE:
             return constant(int(self.mode.round_f32), container(bits))
         if name in self.written:
-            return self._read(name, bits)
+            return self.read_operand(name, bits)
         if (name, bits) not in self._cache:
             self._cache[name, bits] = self._read(name, bits)
         return self._cache[name, bits]
+
+    def read_operand(self, name: str, bits: int) -> Value:
+        """An operand that the program also writes, with what it has been given so far."""
+        if f"lanes of {name}" in self.results:
+            raise NotNative(f"{name} is read after lanes of it were written")
+        found = self.results.get(name)
+        if found is None:
+            return self._with_parts(name, bits)
+        if bits > found.bits:
+            raise NotNative(f"{name} read as {bits} bits after {found.bits} were written")
+        new = integers.bitcast(self.b, found.value, bits)
+        return new if found.where is None else select(self.b, found.where, new, self._read(name, bits))
+
+    def _with_parts(self, name: str, bits: int) -> Value:
+        """An operand of which dwords may have been written alone."""
+        value = self._read(name, bits)
+        for k in range(-(-bits // 32)):
+            part = self.results.get(f"{name}.{k}")
+            if part is None:
+                continue
+            new = part.value
+            if part.where is not None:
+                new = select(self.b, part.where, new, self._read(f"{name}.{k}", 32))
+            value = integers.insert(self.b, value, bits, constant(32 * k, 32), new, 32)
+        return value
 
     def _read(self, name: str, bits: int) -> Value:
         return integers.cut(self.b, self.ctx.read(name, bits), bits)
@@ -109,21 +152,28 @@ class Expressions:
     def _part(self, e: ir.Bits, base: ir.Operand) -> Value | None:
         """Only the dwords that are needed, if the context can read them alone."""
         at, name = integers.known(self.value(e.lo)), base.name
-        if at is None or at % 32 + e.type.bits > 64 or (name in self.written and self.ctx.is_written(name)):
+        if at is None or at % 32 + e.type.bits > 64 or name in self.results:
             return None
         first, count = at // 32, 1 if at % 32 + e.type.bits <= 32 else 2
         if not all(self.ctx.has_part(name, first + k) for k in range(count)):
             return None
-        words = [(self.ctx.read(f"{name}.{first + k}", 32), 32) for k in reversed(range(count))]
+        words = [(self.read_operand(f"{name}.{first + k}", 32), 32) for k in reversed(range(count))]
         whole = integers.concat(self.b, words, 32 * count)
         return integers.extract(self.b, whole, constant(at % 32, 32), e.type.bits)
 
     # -- machine state ------------------------------------------------------------------------------------------------
 
     def _lane_bit(self, e: ir.LaneBit) -> Value:
-        if e.lane is None:
+        if e.lane is not None:
+            return integers.extract(self.b, self.read_operand(e.name, 64), self.value(e.lane), 1)
+        found = self.results.get(f"lanes of {e.name}")
+        if found is None:
             return self.ctx.read_lane_mask(e.name)
-        return integers.extract(self.b, self.ctx.read(e.name, 64), self.value(e.lane), 1)
+        return (
+            found.value
+            if found.where is None
+            else select(self.b, found.where, found.value, self.ctx.read_lane_mask(e.name))
+        )
 
     def _vgpr(self, e: ir.Vgpr) -> Value:
         return integers.bitcast(self.b, self.ctx.read_vgpr(self.value(e.lane), self.value(e.reg)), e.type.bits)
@@ -200,18 +250,18 @@ class Expressions:
         if (taken := integers.known(cond)) is not None:
             return self.value(e.a if taken else e.b)
         if any(isinstance(x, (ir.Mem, ir.Vgpr)) for x in walk((e.a, e.b))):
-            a = self._under(cond, e.a)
-            return select(self.b, cond, a, self._under(self.b.not_(cond), e.b))
+            a = self._under(cond, True, e.a)
+            return select(self.b, cond, a, self._under(cond, False, e.b))
         return select(self.b, cond, self.value(e.a), self.value(e.b))
 
-    def _under(self, cond: Value, e: ir.Expr) -> Value:
+    def _under(self, cond: Value, wanted: bool, e: ir.Expr) -> Value:
         """An expression with the predicate narrowed."""
-        outer = self.mask
-        self.mask = both(self.b, outer, cond)
+        outer = self.conds
+        self.conds = (*outer, (cond, wanted))
         try:
             return self.value(e)
         finally:
-            self.mask = outer
+            self.conds = outer
 
     def _cast(self, e: ir.Cast) -> Value:
         source, target = e.x.type, e.type

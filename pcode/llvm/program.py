@@ -1,21 +1,24 @@
 """Programs of the IR as LLVM code: statements under predicates, loops unrolled.
 
-``emit_program(program, ctx)`` emits the whole effect of an instruction. Conditions become masks and selects; a
-condition that is a constant chooses at once.
+``emit_program(program, ctx)`` emits the whole effect of an instruction. Conditions become selects where their arms
+join; memory and registers of other lanes see them as masks. A condition that is a constant chooses at once. Operands
+that are written reach the context once, at the end.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass
 
 from mockgpu.pcode import ir
 from mockgpu.pcode.llvm import integers
 from mockgpu.pcode.llvm.context import LlvmContext
-from mockgpu.pcode.llvm.expressions import Expressions, both, is_float_operand
-from mockgpu.pcode.llvm.values import NotNative, Value, constant, container, resize, same, select
+from mockgpu.pcode.llvm.expressions import Expressions, is_float_operand
+from mockgpu.pcode.llvm.results import Result, merge
+from mockgpu.pcode.llvm.values import NotNative, Value, constant, container, same, select
 from mockgpu.pcode.numeric_mode import Round
-from mockgpu.pcode.oracle import _arrays, _loop_types, _tests_only, _written
+from mockgpu.pcode.oracle import _arrays, _loop_types, _read_early, _tests_only, _written
 from mockgpu.pcode.oracle_expr import walk
 from mockgpu.pcode.oracle_limbs import halve_wide_sums
 from mockgpu.pcode.oracle_simplify import simplify
@@ -33,6 +36,8 @@ class _Prepared:
     arrays: dict[str, int]
     loops: dict[str, ir.Type]
     tests_only: bool
+    uses: Counter[str]
+    early: tuple[tuple[str, int], ...]
 
 
 @functools.lru_cache(maxsize=2048)
@@ -40,19 +45,46 @@ def _prepare(program: ir.Program) -> _Prepared:
     body = simplify(split_wide_locals(halve_wide_sums(program.body)))
     names = list(walk(body))
     written = frozenset(place.name for place in _written(names))
-    return _Prepared(body, written, _arrays(names), _loop_types(names), _tests_only(names))
+    early = _early(names, written)
+    return _Prepared(body, written, _arrays(names), _loop_types(names), _tests_only(names), _uses(names), early)
+
+
+def _uses(nodes: list[object]) -> Counter[str]:
+    """How often each local is named."""
+    return Counter(n.name for n in nodes if isinstance(n, ir.Local))
+
+
+def _early(nodes: list[object], written: frozenset[str]) -> tuple[tuple[str, int], ...]:
+    """Operands to be read first: registers by number are written at once, and might be the same ones."""
+    if not any(isinstance(n, ir.Assign) and isinstance(n.target, (ir.Vgpr, ir.Sgpr)) for n in nodes):
+        return ()
+    return _read_early(nodes, frozenset(n.name for n in nodes if isinstance(n, ir.Operand)) - written - {"ROUND_MODE"})
 
 
 def emit_program(program: ir.Program, ctx: LlvmContext) -> None:
     """Emit a program. Raises NotNative for what has no native form."""
     prepared = _prepare(program)
-    _Statements(ctx, prepared).run(prepared.body)
+    statements = _Statements(ctx, prepared)
+    for name, bits in prepared.early:
+        statements.value(ir.Operand(ir.Type("b", bits), name))
+    statements.run(prepared.body)
+    statements.finish()
+
+
+@dataclass(slots=True)
+class _Variables:
+    """Everything that statements change and that arms of a condition have their own of."""
+
+    locals: dict[str, Value]
+    arrays: dict[str, list[Value]]
+    results: dict[str, Result]
 
 
 class _Statements(Expressions):
     def __init__(self, ctx: LlvmContext, prepared: _Prepared):
         super().__init__(ctx, prepared.written, prepared.arrays, not prepared.tests_only)
-        self.loops = prepared.loops
+        self.loops, self.uses = prepared.loops, prepared.uses
+        self._turning = 0  # loops around the statement
 
     def run(self, body: tuple[ir.Stmt, ...]) -> None:
         """Statements in order."""
@@ -81,24 +113,68 @@ class _Statements(Expressions):
     # -- control ------------------------------------------------------------------------------------------------------
 
     def _if(self, x: ir.If) -> None:
-        outer = self.mask
-        rest = outer
-        try:
-            for cond, body in x.arms:
-                self.mask = rest
-                holds = self.value(cond)
-                known = integers.known(holds)
-                if known == 0:
-                    continue
-                self.mask = rest if known else both(self.b, rest, holds)
-                self.run(body)
-                if known:
-                    return
-                rest = both(self.b, rest, self.b.not_(holds))
-            self.mask = rest
+        """Each arm runs on variables of its own; they join by the conditions, the last arm first."""
+        outer, before = self.conds, self._snapshot()
+        ways: list[tuple[Value | None, _Variables]] = []
+        for cond, body in x.arms:
+            holds = self.value(cond)
+            taken = integers.known(holds)
+            if taken == 0:
+                continue
+            entered = self.conds
+            self.conds = entered if taken else (*entered, (holds, True))
+            self.run(body)
+            ways.append((None if taken else holds, self._snapshot()))
+            self._restore(before)
+            self.conds = entered if taken else (*entered, (holds, False))
+            if taken:
+                break
+        else:
             self.run(x.orelse)
-        finally:
-            self.mask = outer
+            ways.append((None, self._snapshot()))
+        self.conds = outer
+        _, joined = ways.pop()
+        inner = self._inner(x)
+        for holds, way in reversed(ways):
+            joined = self._join(holds, way, joined, inner)
+        self._restore(joined)
+
+    def _snapshot(self) -> _Variables:
+        return _Variables(dict(self.locals), {n: list(items) for n, items in self.arrays.items()}, dict(self.results))
+
+    def _restore(self, kept: _Variables) -> None:
+        self.locals, self.results = dict(kept.locals), dict(kept.results)
+        self.arrays = {n: list(items) for n, items in kept.arrays.items()}
+
+    def _inner(self, x: ir.If) -> frozenset[str]:
+        """The locals that nothing outside ``x`` names: they need not be joined."""
+        if self._turning:
+            return frozenset()
+        inside = _uses(list(walk(x)))
+        return frozenset(name for name, count in inside.items() if self.uses[name] == count)
+
+    def _join(self, cond: Value, a: _Variables, b: _Variables, inner: frozenset[str]) -> _Variables:
+        """The variables where ``a`` holds in the lanes of ``cond`` and ``b`` in the others."""
+        out = _Variables({}, {}, {})
+        for name in {**a.locals, **b.locals}:
+            if name not in inner:
+                out.locals[name] = self._joined(cond, a.locals.get(name), b.locals.get(name))
+        for name in {**a.arrays, **b.arrays}:
+            x, y = a.arrays.get(name), b.arrays.get(name)
+            pairs = [(p, p) for p in x or y or []] if x is None or y is None else zip(x, y, strict=True)
+            out.arrays[name] = [self._joined(cond, p, q) for p, q in pairs]
+        for name in {**b.results, **a.results}:
+            out.results[name] = merge(self.b, cond, a.results.get(name), b.results.get(name))
+        return out
+
+    def _joined(self, cond: Value, x: Value | None, y: Value | None) -> Value:
+        if x is y:
+            return x
+        if x is None or y is None:
+            given = y if x is None else x
+            zero = same(given, 0)
+            x, y = (zero, given) if x is None else (given, zero)
+        return select(self.b, cond, x, y)
 
     def _for(self, x: ir.For) -> None:
         first, last = integers.known(self.value(x.start)), integers.known(self.value(x.stop))
@@ -111,9 +187,11 @@ class _Statements(Expressions):
         if last - first >= _MOST_TURNS:
             raise NotNative(f"a loop of {last - first + 1} turns")
         bits = self.loops.get(x.var, x.start.type).bits
+        self._turning += 1
         for i in range(first, last + 1):
             self.locals[x.var] = constant(i & ((1 << bits) - 1), container(bits))
             self.run(x.body)
+        self._turning -= 1
 
     # -- assignment ---------------------------------------------------------------------------------------------------
 
@@ -129,8 +207,7 @@ class _Statements(Expressions):
             case ir.Operand():
                 self._to_operand(target, value)
             case ir.Local():
-                old = self.locals.get(target.name)
-                self.locals[target.name] = self._masked(value, old, target.type.bits)
+                self.locals[target.name] = value
             case ir.Element():
                 self._to_element(target, value)
             case ir.Bits():
@@ -150,19 +227,12 @@ class _Statements(Expressions):
             case _:
                 raise NotNative(f"assignment to {target}")
 
-    def _masked(self, value: Value, old: Value | None, bits: int) -> Value:
-        if self.mask is None:
-            return value
-        if old is None:
-            old = constant(0, container(bits))
-        return select(self.b, self.mask, value, resize(self.b, old, container(bits)))
-
     def _to_operand(self, target: ir.Operand, value: Value) -> None:
         if target.name != "ROUND_MODE":
-            self.ctx.write(target.name, value, target.type.bits, self.mask)
+            self._write(target.name, value, target.type.bits)
             return
         number = integers.known(value)
-        if number is None or self.mask is not None:
+        if number is None or self.conds:
             raise NotNative("a rounding mode that varies")
         self.mode = self.mode.with_round(Round(number & 3))
 
@@ -174,12 +244,10 @@ class _Statements(Expressions):
         if index is not None:
             if index >= length:
                 raise NotNative(f"element {index} of array {target.name}")
-            items[index] = self._masked(value, items[index], target.type.bits)
+            items[index] = value
             return
         for k in range(length):
-            here = both(self.b, self.mask, self.b.icmp_unsigned("==", at, same(at, k)))
-            assert here is not None
-            items[k] = select(self.b, here, value, items[k])
+            items[k] = select(self.b, self.b.icmp_unsigned("==", at, same(at, k)), value, items[k])
 
     def _to_bits(self, target: ir.Bits, value: Value) -> None:
         base, bits, width = target.base, target.type.bits, target.base.type.bits
@@ -198,16 +266,30 @@ class _Statements(Expressions):
             return False
         for k in range(bits // 32):
             part = integers.extract(self.b, value, constant(32 * k, 32), 32)
-            self.ctx.write(f"{name}.{at // 32 + k}", part, 32, self.mask)
+            self._write(f"{name}.{at // 32 + k}", part, 32)
         return True
 
     def _to_lane_bit(self, target: ir.LaneBit, value: Value) -> None:
         if target.lane is None:
-            self.ctx.write_lane_mask(target.name, value, self.mask)
+            self.results[f"lanes of {target.name}"] = Result(target.name, value, 0, None)
             return
-        old = self.ctx.read(target.name, 64)
-        new = integers.insert(self.b, old, 64, self.value(target.lane), value, 1)
-        self.ctx.write(target.name, new, 64, self.mask)
+        old = self.read_operand(target.name, 64)
+        self._write(target.name, integers.insert(self.b, old, 64, self.value(target.lane), value, 1), 64)
+
+    def _write(self, name: str, value: Value, bits: int) -> None:
+        """Keep back what an operand gets."""
+        old = self.results.get(name)
+        if old is not None and old.bits != bits:
+            raise NotNative(f"{name} written as {old.bits} and as {bits} bits")
+        self.results[name] = Result(name, value, bits, None)
+
+    def finish(self) -> None:
+        """Hand the results to the context."""
+        for r in self.results.values():
+            if r.bits:
+                self.ctx.write(r.name, r.value, r.bits, r.where)
+            else:
+                self.ctx.write_lane_mask(r.name, r.value, r.where)
 
     def _to_sgprs(self, target: ir.Sgpr, value: Value) -> None:
         first = self.value(target.reg)

@@ -44,6 +44,7 @@ class Layout:
     vector: bool
     dwords: dict[str, int]
     fields: dict[str, int]
+    uniform: frozenset[str] = frozenset()
     places: dict[str, int] = field(default_factory=dict)
     size: int = 0
 
@@ -59,7 +60,7 @@ class Layout:
         self.size += -(-size // 64) * 64
 
     def by_lane(self, name: str) -> bool:
-        return self.vector and name in _BY_LANE
+        return self.vector and name in _BY_LANE - self.uniform
 
     def view(self, waves: np.ndarray, name: str) -> np.ndarray:
         """An operand of all waves as uint32 [wave, dword, lane]."""
@@ -82,7 +83,9 @@ def layout_of(program: ir.Program, lanes: int, vector: bool) -> Layout:
     rng = np.random.default_rng(zlib.crc32(program.text.encode()))
     fields = {name: int(rng.integers(0, 8)) for name in sorted(_FIELDS)}
     fields |= {"WAVE32": int(lanes == 32), "WAVE64": int(lanes == 64), "WAVE_MODE.IEEE": int(rng.integers(0, 2))}
-    return Layout(lanes, vector, {n: -(-b // 32) for n, b in sorted(bits.items())}, fields)
+    lane_moves = any(isinstance(x, ir.Vgpr) and not isinstance(x.lane, ir.Operand) for x in walk(program.body))
+    uniform = frozenset({"S0", "S1", "S2"}) if lane_moves else frozenset()
+    return Layout(lanes, vector, {n: -(-b // 32) for n, b in sorted(bits.items())}, fields, uniform)
 
 
 # -- inputs -----------------------------------------------------------------------------------------------------------
@@ -202,7 +205,7 @@ class NumpyMachine:
     def write(self, name: str, value: np.ndarray, bits: int, mask: np.ndarray | None) -> None:
         dwords = self._dwords(name)
         for k in range(-(-bits // 32)):
-            part = (value.astype(object) >> 32 * k & 0xFFFFFFFF).astype(np.uint32)
+            part = (num.boxed(value) >> 32 * k & 0xFFFFFFFF).astype(np.uint32)
             self._put(dwords, k, part, mask)
 
     @staticmethod
