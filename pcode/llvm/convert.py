@@ -11,6 +11,7 @@ from mockgpu.pcode.ir import Type
 from mockgpu.pcode.llvm import integers
 from mockgpu.pcode.llvm.float_bits import as_bits, as_float, is_nan, is_zero, unordered
 from mockgpu.pcode.llvm.float_env import F32T, F64T, Env, bits_as, fconst, intrinsic, rarely
+from mockgpu.pcode.llvm.float_odd import sum_to_odd
 from mockgpu.pcode.llvm.values import NotNative, Value, container, like, resize, same, splat, width_of
 from mockgpu.pcode.numeric_format import BF16, F16, F32, F64, FloatFormat, float_mode, format_of, on_part
 from mockgpu.pcode.numeric_mode import Round
@@ -257,9 +258,20 @@ def int_to_float(env: Env, bits: int, signed: bool, dst: FloatFormat, x: Value) 
         return as_bits(env, F32, convert(whole, like(whole, F32T)))
     if dst in (F16, BF16) and bits <= 24:
         return from_float(env, dst, convert(whole, like(whole, F32T)))
-    if bits > 53 and not (dst is F64 and nearest):
+    if bits > 53 and dst is not F64:
+        return from_float(env, dst, _wide_to_odd(env, whole, signed))
+    if bits > 53 and not nearest:
         raise NotNative(f"conversion of {bits} bits to {dst} with {float_mode(dst, env.mode).round.name}")
     return from_float(env, dst, convert(whole, like(whole, F64T)))
+
+
+def _wide_to_odd(env: Env, whole: Value, signed: bool) -> Value:
+    """An integer of up to 64 bits as double, rounded to odd."""
+    b = env.b
+    low = b.and_(whole, same(whole, (1 << 11) - 1))
+    high = b.sub(whole, low)
+    kind = like(whole, F64T)
+    return sum_to_odd(env, (b.sitofp if signed else b.uitofp)(high, kind), b.uitofp(low, kind))
 
 
 def to_normalized(env: Env, src: FloatFormat, bits: int, signed: bool, x: Value) -> Value:

@@ -299,10 +299,28 @@ def _rsq_step(env: Env, x: Value) -> Value:
     return b.select(good, better, first)
 
 
+def _rsq_scaled(env: Env, x: Value) -> Value:
+    """Very small and large numbers are brought near one, so that the residual does not underflow."""
+    b = env.b
+    size = intrinsic(env, "fabs", [x])
+    small = b.fcmp_ordered("<", size, fconst(x, 2.0**-900))
+    large = b.fcmp_ordered(">", size, fconst(x, 2.0**900))
+    one, low, high = fconst(x, 1.0), fconst(x, 2.0**-200), fconst(x, 2.0**200)
+    root = _rsq_step(env, b.fmul(x, b.select(small, high, b.select(large, low, one))))
+    low, high = fconst(x, 2.0**-100), fconst(x, 2.0**100)
+    return b.fmul(root, b.select(small, high, b.select(large, low, one)))
+
+
 def _rsq(fmt: FloatFormat) -> Function:
-    if fmt is F64:
-        raise NotNative("rsq of f64")
-    return through_double(fmt, _rsq_step)
+    if fmt is not F64:
+        return through_double(fmt, _rsq_step)
+    plain = through_double(fmt, _rsq_scaled)
+
+    def run(env: Env, x: Value) -> Value:
+        require_nearest(env.mode.f16_f64)
+        return plain(env, x)
+
+    return run
 
 
 # -- conversions ------------------------------------------------------------------------------------------------------
