@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -88,15 +88,19 @@ class Lab:
                 wanted[shape.key] = emit.Wanted(shape, i, self.lanes, self.mode)
         text, refused = emit.handlers_module(wanted.values(), self.features)
         self.refused.update(refused)
-        module = llvm.parse_assembly(text + self._stop_text())
+        address = self._load(text + self._stop_text())
+        self._stop, self._taken = address("lab_stop"), address("lab_taken")
+        for key in wanted:
+            if key not in refused:
+                self._addresses[key] = address(emit.symbol(key))
+
+    def _load(self, text: str) -> Callable[[str], int]:
+        """Compile a module; what gives the addresses of its functions."""
+        module = llvm.parse_assembly(text)
         module.verify()
         engine = _compile(module)
         self._engines.append(engine)
-        self._stop = engine.get_function_address("lab_stop")
-        self._taken = engine.get_function_address("lab_taken")
-        for key in wanted:
-            if key not in refused:
-                self._addresses[key] = engine.get_function_address(emit.symbol(key))
+        return engine.get_function_address
 
     def _stop_text(self) -> str:
         module = ir.Module("stop")
@@ -209,17 +213,20 @@ class Lab:
         for name, value in (("pc.lo", pc & 0xFFFFFFFF), ("pc.hi", pc >> 32), ("target", 2 * RECORD.itemsize)):
             if name in shape.names:
                 records[1]["params"].view(np.uint32)[shape.names.index(name)] = value
-        base = records.ctypes.data
-        call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(self._addresses[shape.key])
+        self.records = records
         for name in ("read_lo", "read_hi", "write_lo", "write_hi"):
             self.context[0][name] = 0
-        reason = call(self.slot.address, base + 64, self.context.ctypes.data)
-        self.records = records
+        record = records.ctypes.data + RECORD.itemsize
+        reason = self._call(self._addresses[shape.key], self.slot.address, record, self.context.ctypes.data)
         if reason in (_NEXT, Reason.BARRIER):
             batch.pc[:] += instruction.size
         elif reason == _TAKEN:
             batch.pc[:] = target_of(instruction, pc)
         return reason, self._data()
+
+    def _call(self, address: int, wave: int, record: int, context: int) -> int:
+        """Call a handler."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(address)(wave, record, context)
 
 
 def _compile(module: Any) -> Any:
