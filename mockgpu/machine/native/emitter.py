@@ -129,7 +129,15 @@ class Emitter:
         return self.spread(self.mask_bits(offset))
 
     def spread(self, bits: Value) -> Value:
-        return self.b.bitcast(bits, ir.VectorType(I1, self.lanes))
+        """A vector of i1 of an integer of one bit per lane."""
+        if "neon" not in self.features:  # LLVM knows how; for AArch64 it moves bit by bit
+            return self.b.bitcast(bits, ir.VectorType(I1, self.lanes))
+        kind = ir.VectorType(I32, self.lanes)
+        words = self.b.bitcast(bits, ir.VectorType(I32, self.lanes // 32))
+        order = ir.Constant(kind, [lane // 32 for lane in range(self.lanes)])
+        word = self.b.shuffle_vector(words, ir.Constant(words.type, ir.Undefined), order)
+        bit = ir.Constant(kind, [1 << lane % 32 for lane in range(self.lanes)])
+        return self.b.icmp_unsigned("!=", self.b.and_(word, bit), ir.Constant(kind, [0] * self.lanes))
 
     def packed(self, mask: Value) -> Value:
         """A vector of i1 as an integer of one bit per lane."""
