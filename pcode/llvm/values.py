@@ -55,10 +55,21 @@ def like(value: Value, kind: ir.Type) -> ir.Type:
     return ir.VectorType(kind, value.type.count) if isinstance(value.type, ir.VectorType) else kind
 
 
+class Splat(ir.Constant):  # type: ignore[misc]
+    """A vector constant that is the same in all lanes, ``one``: its text is short."""
+
+    def __init__(self, kind: ir.VectorType, one: ir.Constant):
+        super().__init__(kind, [one] * kind.count)
+        self.one = one
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.one})"
+
+
 def splat(kind: ir.Type, value: int | float) -> ir.Constant:
     """A constant of a scalar or vector type, the same in all lanes."""
     if isinstance(kind, ir.VectorType):
-        return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
+        return Splat(kind, ir.Constant(kind.element, value))
     return ir.Constant(kind, value)
 
 
@@ -78,7 +89,7 @@ def broadcast(b: Builder, value: Value, lanes: int) -> Value:
         return value
     kind = ir.VectorType(value.type, lanes)
     if isinstance(value, ir.Constant):
-        return ir.Constant(kind, [value] * lanes)
+        return Splat(kind, value)
     first = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
     order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
     return b.shuffle_vector(first, ir.Constant(kind, ir.Undefined), order)
