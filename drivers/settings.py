@@ -23,7 +23,7 @@ class Settings:
     arch: str = "gfx1100"
     devices: int = 6
     vram_bytes: int | None = None
-    engine: str = "oracle"
+    engine: str = "auto"
     timeout: float = 60.0
     clock: str = "work"
     deadlock_seconds: float = 1.0

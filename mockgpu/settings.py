@@ -14,7 +14,7 @@ from mockgpu.isa.errors import ConfigError
 
 #: The architectures that have a board in the drivers, which are not imported here because they are slow to import.
 ARCHS = ("gfx1100", "gfx1201")
-ENGINES = ("oracle", "threaded")
+ENGINES = ("auto", "oracle", "threaded")
 CLOCKS = ("work", "wall")
 #: As in mockgpu.machine.native.host, which is imported only where another than the first is asked for.
 HOST_LEVELS = ("native", "x86-64-v2", "x86-64-v3", "x86-64-v4")
@@ -113,7 +113,7 @@ TABLE = tuple(
         ("MOCKGPU", "turns mockgpu on (1) or off (0, empty, unset)", "0", ("0", "1"), _choice("0", "1")),
         ("MOCKGPU_ARCH", "the emulated GPU, unless DEV names one", DEFAULT_ARCH, ARCHS, _choice(*ARCHS)),
         ("MOCKGPU_DEVICES", "number of emulated GPUs", "6", ("1 to 64",), _between(1, 64)),
-        ("MOCKGPU_ENGINE", "what executes the kernels", "oracle", ENGINES, _choice(*ENGINES)),
+        ("MOCKGPU_ENGINE", "what executes the kernels", "auto", ENGINES, _choice(*ENGINES)),
         (
             "MOCKGPU_HOST_LEVEL",
             "the CPU that native code is made for: this one, or a level of x86-64 that it has",

@@ -11,16 +11,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from mockgpu.isa.arch import arch_names, get_arch
 from mockgpu.isa.decode import decode_all
 from mockgpu.isa.disasm import disassemble
 from mockgpu.isa.errors import ConfigError, DecodeError, MockGPUError
-from mockgpu.machine.engine import ENGINES, OracleEngine
+from mockgpu.machine.engine import ENGINES, make_engine
 from mockgpu.machine.errors import GuestFault
-from mockgpu.machine.vectors import Difference, run_vector, target_of
+from mockgpu.machine.vectors import CodeRunner, Difference, run_vector, target_of
 
+#: Engines by another name.
+_ALIASES = {"native": "threaded"}
 HARNESSES = ("A", "B", "I")
 _NEEDED = ("id", "arch", "lanes", "wave", "harness", "code", "expect")
 _TOLD = ("op", "note", "evidence", "source_kind", "value_origin")
@@ -86,8 +88,9 @@ def choose(rows: Iterable[dict[str, Any]], only: str | None) -> list[dict[str, A
 
 def run_rows(rows: list[dict[str, Any]], engine: str = "oracle", jobs: int = 1) -> Iterator[Result]:
     """The result of every row, in their order. Raises ConfigError for an unknown engine."""
-    if engine not in ENGINES:
-        raise ConfigError("engine", engine, ENGINES)
+    names = (*ENGINES, *_ALIASES)
+    if engine not in names:
+        raise ConfigError("engine", engine, names)
     run = functools.partial(run_row, engine=engine)
     if jobs <= 1 or len(rows) <= 1:
         yield from map(run, rows)
@@ -98,11 +101,8 @@ def run_rows(rows: list[dict[str, Any]], engine: str = "oracle", jobs: int = 1) 
 
 
 @functools.cache
-def _engine(target: str, name: str) -> OracleEngine:
-    engine = ENGINES[name](get_arch(target))
-    if not isinstance(engine, OracleEngine):
-        raise ConfigError("engine", name, ("oracle",))
-    return engine
+def _engine(target: str, name: str) -> CodeRunner:
+    return cast(CodeRunner, make_engine(get_arch(target), _ALIASES.get(name, name)))
 
 
 def run_row(row: dict[str, Any], engine: str = "oracle") -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections import Counter
@@ -18,6 +19,8 @@ from mockgpu.machine.observer import Observer
 from mockgpu.machine.scheduler import Scheduler
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Batch
+
+log = logging.getLogger("mockgpu.machine")
 
 
 class OracleEngine:
@@ -89,11 +92,22 @@ def _native(arch: Arch, host_level: str = "native") -> Engine:
     return NativeEngine(arch, host_level)
 
 
+def _auto(arch: Arch, host_level: str = "native") -> Engine:
+    """The native engine, or the oracle on a host for which no native code can be made; then the log says so."""
+    from mockgpu.machine.native.host import HostError
+
+    try:
+        return _native(arch, host_level)
+    except HostError as error:
+        log.warning("%s; the kernels run on the oracle engine, which is slow", error)
+        return OracleEngine(arch)
+
+
 class _Maker(Protocol):
     def __call__(self, arch: Arch, host_level: str = "native") -> Engine: ...
 
 
-ENGINES: dict[str, _Maker] = {"oracle": _oracle, "threaded": _native}
+ENGINES: dict[str, _Maker] = {"auto": _auto, "oracle": _oracle, "threaded": _native}
 
 
 def make_engine(arch: Arch, name: str = "oracle", host_level: str = "native") -> Engine:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -75,6 +76,12 @@ class HostMemory:
         memory.map(self.va, size)
 
 
+class CodeRunner(Protocol):
+    """An engine that runs prepared waves on code without a terminator."""
+
+    def run_code(self, batch: Batch, memory: Memory, end: int, *, timeout: float = 60.0) -> Counter[str]: ...
+
+
 def load_vectors(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a vector file."""
     with path.open() as lines:
@@ -97,7 +104,7 @@ def _decodes(name: str, row: dict[str, Any]) -> bool:
         return False
 
 
-def run_vector(row: dict[str, Any], engine: OracleEngine | None = None) -> Outcome:
+def run_vector(row: dict[str, Any], engine: CodeRunner | None = None) -> Outcome:
     """Run one row and compare. Raises GuestFault where the program faults."""
     arch = get_arch(target_of(row))
     engine = engine or OracleEngine(arch)
