@@ -109,8 +109,7 @@ def from_float(env: Env, fmt: FloatFormat, value: Value) -> Value:
             return as_bits(env, F32, b.fptrunc(value, like(value, F32T)))
         if fmt in (F16, BF16):
             return as_bits(env, fmt, to_float_odd(env, value) if is_double else value)
-    wide = value if is_double else b.fpext(value, like(value, F64T))
-    return round_double(env, fmt, how.round, wide, saturate)
+    return round_to(env, fmt, how.round, value, saturate)
 
 
 def integers_width(value: Value) -> int:
@@ -133,37 +132,39 @@ def to_float_odd(env: Env, value: Value) -> Value:
     return bits_as(env, b.select(inexact, b.or_(cut, same(bits, 1)), bits), F32T)
 
 
-def round_double(env: Env, fmt: FloatFormat, rounding: Round, value: Value, saturate: bool) -> Value:
-    """A double as a pattern of any narrower format, in any rounding mode; see numeric_round.round_double."""
+def round_to(env: Env, fmt: FloatFormat, rounding: Round, value: Value, saturate: bool) -> Value:
+    """A float or double as a pattern of any narrower format, in any rounding mode: numeric_round.round_double."""
     b = env.b
-    bits = bits_as(env, value, I64)
+    wide, word = (F64, I64) if integers_width(value) == 64 else (F32, I32)
+    bits = bits_as(env, value, word)
     negative = b.icmp_signed("<", bits, same(bits, 0))
-    magnitude = b.and_(bits, same(bits, F64.magnitude))
-    rounded = _round_magnitude(env, fmt, rounding, magnitude, negative)
+    magnitude = b.and_(bits, same(bits, wide.magnitude))
+    rounded = _round_magnitude(env, wide, fmt, rounding, magnitude, negative)
     over = b.icmp_unsigned(">", rounded, same(bits, fmt.max))
-    rounded = b.select(over, _overflow(env, fmt, rounding, magnitude, negative, saturate), rounded)
-    sign = b.shl(b.lshr(bits, same(bits, 63)), same(bits, fmt.bits - 1))
+    infinite = b.icmp_unsigned("==", magnitude, same(bits, wide.inf))
+    rounded = b.select(over, _overflow(env, fmt, rounding, infinite, negative, bits, saturate), rounded)
+    sign = b.shl(b.lshr(bits, same(bits, wide.bits - 1)), same(bits, fmt.bits - 1))
     out = b.or_(rounded, sign)
     if fmt.special == "fnuz":
-        plain = b.or_(
-            b.icmp_unsigned("==", rounded, same(bits, 0)), b.icmp_unsigned("==", rounded, same(bits, fmt.nan))
-        )
-        out = b.select(plain, rounded, out)
-    nan = b.icmp_unsigned(">", magnitude, same(bits, F64.inf))
-    out = b.select(nan, _narrow_nan(env, fmt, bits, sign), out)
+        zero, nan = (b.icmp_unsigned("==", rounded, same(bits, v)) for v in (0, fmt.nan))
+        out = b.select(b.or_(zero, nan), rounded, out)
+    nan = b.icmp_unsigned(">", magnitude, same(bits, wide.inf))
+    out = b.select(nan, _narrow_nan(env, wide, fmt, bits, sign), out)
     return resize(b, out, container(fmt.bits))
 
 
-def _round_magnitude(env: Env, fmt: FloatFormat, rounding: Round, magnitude: Value, negative: Value) -> Value:
+def _round_magnitude(
+    env: Env, wide: FloatFormat, fmt: FloatFormat, rounding: Round, magnitude: Value, negative: Value
+) -> Value:
     b = env.b
-    field = b.lshr(magnitude, same(magnitude, 52))
+    field = b.lshr(magnitude, same(magnitude, wide.man))
     whole = b.icmp_unsigned("!=", field, same(field, 0))
-    hidden = b.select(whole, same(field, 1 << 52), same(field, 0))
-    mantissa = b.or_(b.and_(magnitude, same(magnitude, (1 << 52) - 1)), hidden)
-    exponent = b.sub(integers.call(b, "umax", field, same(field, 1)), same(field, 1023))
+    hidden = b.select(whole, same(field, wide.min_normal), same(field, 0))
+    mantissa = b.or_(b.and_(magnitude, same(magnitude, wide.min_normal - 1)), hidden)
+    exponent = b.sub(integers.call(b, "umax", field, same(field, 1)), same(field, wide.bias))
     lowest = 1 - fmt.bias
     below = integers.call(b, "smax", b.sub(same(field, lowest), exponent), same(field, 0))
-    shift = integers.call(b, "umin", b.add(below, same(field, 52 - fmt.man)), same(field, 60))
+    shift = integers.call(b, "umin", b.add(below, same(field, wide.man - fmt.man)), same(field, wide.man + 7))
     kept = b.lshr(mantissa, shift)
     rest = b.sub(mantissa, b.shl(kept, shift))
     up = _round_up(env, rounding, kept, rest, shift, negative)
@@ -186,29 +187,30 @@ def _round_up(env: Env, rounding: Round, kept: Value, rest: Value, shift: Value,
     return b.and_(b.icmp_unsigned("!=", rest, same(rest, 0)), away)
 
 
-def _overflow(env: Env, fmt: FloatFormat, rounding: Round, magnitude: Value, negative: Value, saturate: bool) -> Value:
+def _overflow(
+    env: Env, fmt: FloatFormat, rounding: Round, infinite: Value, negative: Value, bits: Value, saturate: bool
+) -> Value:
     b = env.b
     top = {"ieee": fmt.inf, "fn": fmt.nan, "fnuz": fmt.nan, "none": fmt.max}[fmt.special]
-    infinite = b.icmp_unsigned("==", magnitude, same(magnitude, F64.inf))
     if rounding is Round.NEAREST_EVEN:
         away = splat(infinite.type, 1)
     elif rounding is Round.ZERO:
         away = splat(infinite.type, 0)
     else:
         away = negative if rounding is Round.MINUS_INF else b.not_(negative)
-    highest, largest = same(magnitude, top), same(magnitude, fmt.max)
+    highest, largest = same(bits, top), same(bits, fmt.max)
     if fmt.special == "ieee":
         return b.select(infinite if saturate else b.or_(infinite, away), highest, largest)
     return largest if saturate else b.select(b.or_(infinite, away), highest, largest)
 
 
-def _narrow_nan(env: Env, fmt: FloatFormat, bits: Value, sign: Value) -> Value:
+def _narrow_nan(env: Env, wide: FloatFormat, fmt: FloatFormat, bits: Value, sign: Value) -> Value:
     b = env.b
     if fmt.special == "fnuz":
         return same(bits, fmt.nan)
     if fmt.special != "ieee":
         return b.or_(sign, same(bits, fmt.nan))
-    payload = b.lshr(b.and_(bits, same(bits, (1 << 52) - 1)), same(bits, 52 - fmt.man))
+    payload = b.lshr(b.and_(bits, same(bits, wide.min_normal - 1)), same(bits, wide.man - fmt.man))
     return b.or_(b.or_(sign, same(bits, fmt.inf | fmt.quiet)), payload)
 
 
@@ -223,25 +225,33 @@ def float_to_int(env: Env, src: FloatFormat, bits: int, signed: bool, x: Value) 
 
 
 def saturated(env: Env, value: Value, bits: int, signed: bool) -> Value:
-    """An LLVM float truncated to an integer of ``bits`` bits, saturating; NaN gives 0."""
+    """An LLVM float truncated to an integer of ``bits`` (up to 64) bits, saturating; NaN gives 0.
+
+    LLVM's saturating conversions are not vectorised, and its plain ones are undefined out of range: the value is
+    brought into range first.
+    """
     b = env.b
+    lowest = -(1 << (bits - 1)) if signed else 0
+    highest = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
+    inside, exact = _within(env, value, lowest, highest)
     width = 64 if bits > 32 else 32
     kind = like(value, llvm.IntType(width))
-    suffix = {32: "f32", 64: "f64"}[integers_width(value)]
-    lanes = f"v{value.type.count}" if isinstance(value.type, llvm.VectorType) else ""
-    name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{lanes}i{width}.{lanes}{suffix}"
-    function = b.module.globals.get(name)
-    if function is None:
-        function = llvm.Function(b.module, llvm.FunctionType(kind, [value.type]), name)
-    whole = b.call(function, [value])
-    if bits == width:
-        return whole
-    if signed:
-        low = integers.call(b, "smax", whole, same(whole, -(1 << (bits - 1))))
-        whole = integers.call(b, "smin", low, same(whole, (1 << (bits - 1)) - 1))
-    else:
-        whole = integers.call(b, "umin", whole, same(whole, (1 << bits) - 1))
-    return integers.cut(b, whole, bits)
+    whole = (b.fptosi if signed or bits < width else b.fptoui)(inside, kind)
+    if not exact:
+        over = b.fcmp_ordered(">=", value, fconst(value, float(highest + 1)))
+        whole = b.select(over, same(whole, highest), whole)
+    whole = b.select(unordered(env, value), same(whole, 0), whole)
+    return whole if bits == width else integers.cut(b, whole, bits)
+
+
+def _within(env: Env, value: Value, lowest: int, highest: int) -> tuple[Value, bool]:
+    """The value limited to a range, whose upper end is rounded down to a float; and whether it had to be."""
+    b = env.b
+    spare = max(highest.bit_length() - (53 if integers_width(value) == 64 else 24), 0)
+    limit = highest >> spare << spare
+    low, high = fconst(value, float(lowest)), fconst(value, float(limit))
+    above = b.select(b.fcmp_ordered(">", value, low), value, low)
+    return b.select(b.fcmp_ordered("<", above, high), above, high), limit == highest
 
 
 def int_to_float(env: Env, bits: int, signed: bool, dst: FloatFormat, x: Value) -> Value:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from mockgpu.pcode.llvm.float_env import F32T, F64T, HALF, Env, bits_as, fconst, rarely
+from mockgpu.pcode.llvm.float_env import F32T, F64T, HALF, Env, bits_as, fconst, has_half, rarely
 from mockgpu.pcode.llvm.values import NotNative, Value, container, like, resize, same, splat
 from mockgpu.pcode.numeric_format import BF16, F16, F32, F64, FloatFormat, float_mode
 from mockgpu.pcode.numeric_mode import FloatMode
@@ -162,7 +162,7 @@ def as_bits(env: Env, fmt: FloatFormat, value: Value) -> Value:
 
 def half_to_float(env: Env, x: Value) -> Value:
     b = env.b
-    if "f16c" in env.features:
+    if has_half(env):
         return b.fpext(bits_as(env, x, HALF), like(x, F32T))
     wide = resize(b, x, 32)
     size = b.shl(b.and_(wide, same(wide, 0x7FFF)), same(wide, 13))
@@ -176,7 +176,7 @@ def half_to_float(env: Env, x: Value) -> Value:
 
 def float_to_half(env: Env, value: Value) -> Value:
     b = env.b
-    if "f16c" in env.features:
+    if has_half(env):
         return bits_as(env, b.fptrunc(value, like(value, HALF)), I16)
     bits = bits_as(env, value, I32)
     size = b.and_(bits, same(bits, 0x7FFFFFFF))

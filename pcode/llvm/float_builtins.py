@@ -42,6 +42,9 @@ def _exponent(env: Env, fmt: FloatFormat, x: Value) -> Value:
 
 # -- rounding to integers ---------------------------------------------------------------------------------------------
 
+#: Added to an f16 number and taken away again in float, it rounds to the nearest integer, ties to even.
+_SHIFT = 1.5 * 2.0**23
+
 
 def _rounding(name: str) -> Maker:
     """floor, ceil, trunc, rndne: exact in every format."""
@@ -51,12 +54,25 @@ def _rounding(name: str) -> Maker:
             how = float_mode(fmt, env.mode)
             if how.flush_in:
                 x = flush(env, fmt, x)
-            value = intrinsic(env, name, [as_float(env, fmt, x)])
+            value = as_float(env, fmt, x)
+            value = _round_f16(env, name, value) if fmt is F16 else intrinsic(env, name, [value])
             return finish(env, how, fmt, as_bits(env, fmt, value), unordered(env, value), x)
 
         return run
 
     return _of_format(make)
+
+
+def _round_f16(env: Env, name: str, x: Value) -> Value:
+    """By arithmetic in float: LLVM narrows the intrinsics to half between conversions, which it does not vectorise."""
+    b, zero, one = env.b, fconst(x, 0.0), fconst(x, 1.0)
+    given = intrinsic(env, "fabs", [x]) if name == "trunc" else x
+    whole = b.fsub(b.fadd(given, fconst(x, _SHIFT)), fconst(x, _SHIFT))
+    if name in ("floor", "trunc"):
+        whole = b.fsub(whole, b.select(b.fcmp_ordered(">", whole, given), one, zero))
+    if name == "ceil":
+        whole = b.fadd(whole, b.select(b.fcmp_ordered("<", whole, given), one, zero))
+    return intrinsic(env, "copysign", [whole, x])
 
 
 def _fract(fmt: FloatFormat) -> Function:
@@ -212,14 +228,30 @@ def _order(env: Env, fmt: FloatFormat, x: Value) -> Value:
     return b.xor(x, b.and_(b.ashr(x, same(x, fmt.bits - 1)), same(x, fmt.magnitude)))
 
 
+def _by_order(env: Env, fmt: FloatFormat, largest: bool, x: Value, y: Value) -> tuple[Value, Value]:
+    """The number chosen by integers, and where an operand is a NaN."""
+    b = env.b
+    first = b.icmp_signed(">" if largest else "<", _order(env, fmt, x), _order(env, fmt, y))
+    return b.select(first, x, y), b.or_(is_nan(env, fmt, x), is_nan(env, fmt, y))
+
+
+def _by_value(env: Env, fmt: FloatFormat, largest: bool, x: Value, y: Value) -> tuple[Value, Value]:
+    """The same by floats: equal operands are the same pattern, or zeros, whose signs the bitwise operation decides."""
+    b = env.b
+    p, q = as_float(env, fmt, x), as_float(env, fmt, y)
+    chosen = b.select(b.fcmp_ordered(">" if largest else "<", p, q), p, q)
+    equal = b.and_(x, y) if largest else b.or_(x, y)
+    out = b.select(b.fcmp_ordered("==", p, q), equal, as_bits(env, fmt, chosen))
+    return out, b.fcmp_unordered("uno", p, q)
+
+
 def _choice(largest: bool, of_nans: Callable[[Env, FloatFormat, Value, Value, Value], Value]) -> Maker:
     def make(fmt: FloatFormat) -> Function:
+        choose = _by_order if fmt is F16 else _by_value
+
         def run(env: Env, x: Value, y: Value) -> Value:
-            b = env.b
-            x, y = unify(b, x, y)
-            first = b.icmp_signed(">" if largest else "<", _order(env, fmt, x), _order(env, fmt, y))
-            out = b.select(first, x, y)
-            nans = b.or_(is_nan(env, fmt, x), is_nan(env, fmt, y))
+            x, y = unify(env.b, x, y)
+            out, nans = choose(env, fmt, largest, x, y)
             out = rarely(env, nans, out, lambda: of_nans(env, fmt, x, y, out))
             return flush(env, fmt, out) if float_mode(fmt, env.mode).flush_in else out
 
@@ -313,7 +345,7 @@ def _rsq_scaled(env: Env, x: Value) -> Value:
 
 def _rsq(fmt: FloatFormat) -> Function:
     if fmt is not F64:
-        return through_double(fmt, _rsq_step)
+        return through_double(fmt, lambda env, x: env.b.fdiv(fconst(x, 1.0), intrinsic(env, "sqrt", [x])))
     plain = through_double(fmt, _rsq_scaled)
 
     def run(env: Env, x: Value) -> Value:

@@ -20,9 +20,9 @@ _HOT = 1 << 20
 class Env(Protocol):
     """Where float code is emitted: a builder, the MODE that it obeys and what the host's processor has.
 
-    ``features`` names LLVM target features that the code may rely on: ``fma`` (fused multiply-add of f32 and f64) and
-    ``f16c`` (conversion between half and float). Without them the code uses generic operations; it never calls a
-    library function.
+    ``features`` names LLVM target features that the code may rely on: ``fma`` (fused multiply-add of f32 and f64),
+    ``f16c`` (conversion between half and float), ``neon`` (both). Without them the code uses generic operations; it
+    never calls a library function.
     """
 
     @property
@@ -45,6 +45,14 @@ class FloatEnv:
 
     def with_mode(self, mode: Mode) -> FloatEnv:
         return FloatEnv(self.b, mode, self.features)
+
+
+def has_fma(env: Env) -> bool:
+    return not env.features.isdisjoint({"fma", "neon"})
+
+
+def has_half(env: Env) -> bool:
+    return not env.features.isdisjoint({"f16c", "neon"})
 
 
 def intrinsic(env: Env, name: str, args: Sequence[Value], result: ir.Type | None = None) -> Value:

@@ -27,7 +27,7 @@ from mockgpu.pcode.llvm.float_bits import (
     negate,
     unordered,
 )
-from mockgpu.pcode.llvm.float_env import F64T, Env, FloatEnv, intrinsic
+from mockgpu.pcode.llvm.float_env import F64T, Env, FloatEnv, has_fma, intrinsic
 from mockgpu.pcode.llvm.float_odd import sum_to_odd
 from mockgpu.pcode.llvm.values import NotNative, Value, like, same, unify
 from mockgpu.pcode.numeric_format import BF16, F16, FloatFormat, NumericError, float_mode
@@ -127,7 +127,7 @@ def _fma_f16(env: Env, a: Value, b: Value, c: Value) -> Value:
 
 
 def _fma_f32(env: Env, a: Value, b: Value, c: Value) -> Value:
-    if "fma" in env.features:
+    if has_fma(env):
         return intrinsic(env, "fma", [a, b, c])
     wide = like(a, F64T)
     product = env.b.fmul(env.b.fpext(a, wide), env.b.fpext(b, wide))
@@ -135,7 +135,7 @@ def _fma_f32(env: Env, a: Value, b: Value, c: Value) -> Value:
 
 
 def _fma_f64(env: Env, a: Value, b: Value, c: Value) -> Value:
-    if "fma" in env.features:
+    if has_fma(env):
         return intrinsic(env, "fma", [a, b, c])
     raise NotNative("fma of f64 on a processor without one")
 
