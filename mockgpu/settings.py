@@ -14,7 +14,7 @@ from mockgpu.isa.errors import ConfigError
 
 #: The architectures that have a board in the drivers, which are not imported here because they are slow to import.
 ARCHS = ("gfx1100", "gfx1201")
-ENGINES = ("auto", "oracle", "threaded")
+ENGINES = ("auto", "oracle", "threaded", "jit")
 CLOCKS = ("work", "wall")
 #: As in mockgpu.machine.native.host, which is imported only where another than the first is asked for.
 HOST_LEVELS = ("native", "x86-64-v2", "x86-64-v3", "x86-64-v4")

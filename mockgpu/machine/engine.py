@@ -6,7 +6,7 @@ import logging
 import threading
 import weakref
 from collections import Counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import ConfigError
@@ -19,6 +19,9 @@ from mockgpu.machine.observer import Observer
 from mockgpu.machine.scheduler import Scheduler
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Batch
+
+if TYPE_CHECKING:
+    from mockgpu.machine.native.tier import When
 
 log = logging.getLogger("mockgpu.machine")
 
@@ -86,10 +89,13 @@ def _oracle(arch: Arch, host_level: str = "native") -> Engine:
     return OracleEngine(arch)
 
 
-def _native(arch: Arch, host_level: str = "native") -> Engine:
-    from mockgpu.machine.native.engine import NativeEngine  # only for those who ask: it maps code
+def _native(when: When) -> _Maker:
+    def make(arch: Arch, host_level: str = "native") -> Engine:
+        from mockgpu.machine.native.engine import NativeEngine  # only for those who ask: it maps code
 
-    return NativeEngine(arch, host_level)
+        return NativeEngine(arch, host_level, when=when)
+
+    return make
 
 
 def _auto(arch: Arch, host_level: str = "native") -> Engine:
@@ -97,7 +103,7 @@ def _auto(arch: Arch, host_level: str = "native") -> Engine:
     from mockgpu.machine.native.host import HostError
 
     try:
-        return _native(arch, host_level)
+        return _native("hot")(arch, host_level)
     except HostError as error:
         log.warning("%s; the kernels run on the oracle engine, which is slow", error)
         return OracleEngine(arch)
@@ -107,7 +113,12 @@ class _Maker(Protocol):
     def __call__(self, arch: Arch, host_level: str = "native") -> Engine: ...
 
 
-ENGINES: dict[str, _Maker] = {"auto": _auto, "oracle": _oracle, "threaded": _native}
+ENGINES: dict[str, _Maker] = {
+    "auto": _auto,
+    "oracle": _oracle,
+    "threaded": _native("never"),
+    "jit": _native("first"),
+}
 
 
 def make_engine(arch: Arch, name: str = "oracle", host_level: str = "native") -> Engine:

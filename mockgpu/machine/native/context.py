@@ -48,6 +48,7 @@ class NativeContext:
         self.lanes = e.lanes if vector else 1
         self.mode: Mode = e.mode
         self.features = e.features
+        self.defer = getattr(e, "defer", None)
         self.pending: dict[str, tuple[Value, int]] = {}
         self.pending_masks: dict[str, Value] = {}
         self.jump: Value | None = None  # the new PC

@@ -10,12 +10,14 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
+from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import MockGPUError
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.native.emit_pseudo import PSEUDO
 from mockgpu.machine.native.emitter import HANDLER, Emitter
 from mockgpu.machine.native.shape import INDEXING_MODE, Shape
 from mockgpu.pcode.llvm.values import NotNative
+from mockgpu.pcode.numeric_mode import Mode
 
 #: Emits the code of an instruction, up to and including how it goes on. Raises NotNative before or while it emits.
 Emit: TypeAlias = Callable[[Emitter], None]
@@ -61,6 +63,22 @@ def emit_instruction(e: Emitter) -> None:
         emit(e)
     except (LookupError, MockGPUError) as error:  # what the oracle refuses, it refuses with its own message
         raise NotNative(str(error)) from error
+
+
+def float_mode(register: int, arch: Arch) -> Mode:
+    """What a MODE register says about arithmetic on a target."""
+    return Mode.from_register(register, arch.family, fp8_fnuz=arch.fp8_fnuz)
+
+
+def touches_memory(instruction: Instruction) -> bool:
+    """Whether an instruction's format is one that accesses memory."""
+    return instruction.format in _MEMORY_FORMATS
+
+
+_MEMORY_FORMATS = frozenset(
+    {"SMEM", "DS", "VDS", "FLAT", "GLOBAL", "SCRATCH", "VFLAT", "VGLOBAL", "VSCRATCH", "MUBUF", "MTBUF", "VBUFFER"}
+    | {"MIMG", "VIMAGE", "VSAMPLE", "LDSDIR", "VDSDIR"}
+)
 
 
 def symbol(key: str) -> str:

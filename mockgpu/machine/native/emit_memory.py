@@ -249,7 +249,7 @@ def _finish(ctx: MemoryContext, program: ir.Program) -> None:
     if is_atomic(program):
         emit_atomic(ctx, program, access_bytes(program))
         return
-    burst = burst_of(program)
+    burst = burst_of(program) if ctx.space != SCRATCH else None  # dwords of a lane do not lie side by side there
     if burst is not None:
         ctx.burst = burst.dwords, burst.operand
         program = burst.first

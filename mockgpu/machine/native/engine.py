@@ -20,6 +20,7 @@ from mockgpu.machine.native.handlers import Handlers
 from mockgpu.machine.native.prepared import Prepared
 from mockgpu.machine.native.space import Space
 from mockgpu.machine.native.team import Team
+from mockgpu.machine.native.tier import Tier, When
 from mockgpu.machine.native.worker import RUN, Frame, Template, Worker
 from mockgpu.machine.observer import Observer
 from mockgpu.machine.waves import Batch
@@ -31,19 +32,19 @@ class NativeEngine:
     """Runs launches by compiled handlers, bit for bit as the oracle does. ``observer`` makes it use the oracle.
 
     ``level`` is the level of the host that code is made for (host.LEVELS); ``threads`` the most that a launch uses,
-    0 for one per CPU.
+    0 for one per CPU; ``when`` says when code is compiled together (:class:`~mockgpu.machine.native.tier.Tier`).
     """
 
-    name = "threaded"
-
-    def __init__(self, arch: Arch, level: str = host.NATIVE, threads: int = 0):
+    def __init__(self, arch: Arch, level: str = host.NATIVE, threads: int = 0, when: When = "hot"):
         self.arch = arch
+        self.name = {"never": "threaded", "hot": "auto", "first": "jit"}[when]
         self.threads = threads or usable_cpus()
         self._threads: ThreadPoolExecutor | None = None
         self._process = 0
         self.observer: Observer | None = None
         self.handlers = Handlers(level)
         self.oracle = OracleEngine(arch)
+        self.tier = Tier(self.handlers, when)
         self._run = RUN(self.handlers.run_loop())
         self._spaces: weakref.WeakKeyDictionary[Memory, Space] = weakref.WeakKeyDictionary()
         self._frames: dict[Frame, list[Worker]] = {}
@@ -75,12 +76,15 @@ class NativeEngine:
             launch, space, memory, timeout,
         )  # fmt: skip
         team.execute(entry)
-        return _statistics(team)
+        statistics = _statistics(team)
+        self.tier.executed(entry.translation, first.template.kind)
+        return statistics
 
     def run_code(self, batch: Batch, memory: Memory, end: int, *, timeout: float = 60.0) -> Counter[str]:
         """Run the prepared waves of one workgroup on code without a terminator: a wave ends at byte address ``end``."""
         with self._lock:
             space = Space(self.arch, memory, self.handlers, stop=end)
+            space.on_translation = self.tier.translated
             prepared = Prepared(self.arch, batch, space)
             team = Team(self._run, lambda n: prepared.worker, 1, None, prepared.launch, space, memory, timeout)
             try:
@@ -94,6 +98,7 @@ class NativeEngine:
         if space is None:
             held: Memory = weakref.proxy(memory)  # an address space must be able to die
             space = self._spaces[memory] = Space(self.arch, held, self.handlers)
+            space.on_translation = self.tier.translated
         space.forget_unused()
         return space
 
@@ -148,7 +153,9 @@ def _by_class(space: Space, worker: Worker) -> Counter[str]:
     for block in np.flatnonzero(worker.counters[1 : space.counters]):
         number = int(block) + 1
         times = int(worker.counters[number])
-        for kind, count in space.counts(number).items():
+        translation, index = space.block(number)
+        translation.executed[index] += times * translation.lengths[index]
+        for kind, count in translation.counts[index].items():
             total[kind] += count * times
     worker.counters[:] = 0
     return total

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +52,14 @@ class Item:
 class Translation:
     """Records and what they stand for: ``items[i]`` is that of record ``i``.
 
-    ``ends`` maps the records at which blocks end to the number of the block, whose instructions by class are in
-    ``counts`` and whose number of instructions is in ``lengths``. ``entries`` maps byte addresses at which waves may
-    enter to numbers of records. ``code`` has the decoded bytes as (byte address, bytes). ``steps`` are
-    the oracle's, of records that it has executed.
+    Behind the ``count`` records lie as many whose handlers are never replaced by code of the second tier. ``runs`` are
+    the first and last record of each block; ``ends`` maps the last one to the number of the block, whose instructions
+    by class are in ``counts`` and whose number of instructions is in ``lengths``. ``entries`` maps byte addresses at
+    which waves may enter to numbers of records. ``code`` has the decoded bytes as (byte address, bytes).
+
+    ``steps`` are the oracle's, of records that it has executed; ``left`` the records that are left to Python;
+    ``executed`` the instructions that each block has executed; ``tiered`` says that hot blocks are, or are being,
+    compiled together; ``kind`` is what the translation was made for.
     """
 
     records: npt.NDArray[np.void]
@@ -64,8 +69,22 @@ class Translation:
     lengths: list[int]
     entries: dict[int, int]
     code: list[tuple[int, bytes]]
+    runs: list[tuple[int, int]]
     first_counter: int = 0
     steps: dict[int, Step] = field(default_factory=dict)
+    left: set[int] = field(default_factory=set)
+    executed: Counter[int] = field(default_factory=Counter)
+    tiered: bool = False
+    kind: Any = None
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return len(self.items)
+
+    def is_callout(self, index: int) -> bool:
+        """Whether Python executes a record."""
+        return index in self.left
 
     @property
     def address(self) -> int:
@@ -106,7 +125,8 @@ class Translator:
         items, ends, entries, runs = _lay_out(found, leaders)
         counts = [_count(items[first : last + 1]) for first, last in runs]
         lengths = [counted.total() for counted in counts]
-        out = Translation(np.zeros(len(items), RECORD), items, ends, counts, lengths, entries, self._code(found))
+        records = np.zeros(2 * len(items), RECORD)
+        out = Translation(records, items, ends, counts, lengths, entries, self._code(found), runs)
         _fill(out)
         return out
 

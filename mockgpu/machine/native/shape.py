@@ -80,6 +80,8 @@ def shape_of(instruction: Instruction, wave_size: int, mode: int) -> Shape:
         instruction.opcode_y is not None and computes_floats(instruction.opcode_y, instruction.arch.name)
     ):
         parts.append(f"mode={mode & ARITHMETIC_MODE:x}")
+    if instruction.arch.vector_modes and mode & INDEXING_MODE:
+        parts.append(f"indexing={mode & INDEXING_MODE:x}")
     return Shape("|".join(parts), tuple(names), tuple(params))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from mockgpu.isa.arch import Arch
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.native.handlers import Example, Handlers
-from mockgpu.machine.native.layout import EXECUTE, READ, WRITE
+from mockgpu.machine.native.layout import EXECUTE, READ, RECORD_BYTES, WRITE
 from mockgpu.machine.native.program import Item, Translation, Translator, set_counters
 from mockgpu.machine.native.shape import pseudo_shape
 
@@ -57,6 +58,7 @@ class Space:
     """The translated code of an address space. ``stop`` is a byte address at which waves end.
 
     Translations are compared with memory when a launch, or code after S_ICACHE_INV, enters them for the first time.
+    ``on_translation`` is called for all new code.
     """
 
     def __init__(self, arch: Arch, memory: Memory, handlers: Handlers, stop: int | None = None):
@@ -67,6 +69,7 @@ class Space:
         self._checked: set[int] = set()
         self._mappings: Mappings | None = None
         self.refused: Counter[str] = Counter()
+        self.on_translation: Callable[[Translation, Kind], None] = lambda translation, kind: None
 
     def mappings(self) -> Mappings:
         """The tables of mappings as they are now."""
@@ -86,11 +89,13 @@ class Space:
         translator = Translator(self.arch, kind.lanes, kind.vgprs, kind.accs, self.memory, kind.mode)
         translator.stop = self.stop
         made = translator.translate(pc)
+        made.kind = kind
         self._assign(made, kind)
         set_counters(made, self.counters)
         self.counters += len(made.counts)
         self.translations.append(made)
         self._checked.add(id(made))
+        self.on_translation(made, kind)
         for address, index in made.entries.items():
             self._entries[kind, address] = Place(made, made.record(index))
         return self._entries[kind, pc]
@@ -103,17 +108,17 @@ class Space:
         self._checked.add(id(translation))
         return True
 
-    def counts(self, counter: int) -> Counter[str]:
-        """The instructions by class of the block that a counter counts."""
-        for translation in self.translations:
+    def block(self, counter: int) -> tuple[Translation, int]:
+        """The translation and the number of the block that a counter counts."""
+        for translation in reversed(self.translations):
             if 0 <= counter - translation.first_counter < len(translation.counts):
-                return translation.counts[counter - translation.first_counter]
+                return translation, counter - translation.first_counter
         raise LookupError(f"no block has counter {counter}")
 
     def find(self, record: int) -> Translation:
         """The translation of a record by its address."""
         for translation in reversed(self.translations):
-            if 0 <= record - translation.address < translation.records.nbytes:
+            if 0 <= record - translation.address < translation.count * RECORD_BYTES:
                 return translation
         raise LookupError(f"no record at {record:#x}")
 
@@ -133,8 +138,9 @@ class Space:
         for n, item in enumerate(made.items):
             lost = item.target is not None and item.target not in made.entries
             address = callout if item.callout or lost else found.addresses.get(item.shape.key, callout)
-            made.records[n]["handler"] = address
+            made.records[n]["handler"] = made.records[made.count + n]["handler"] = address
             if address == callout:
+                made.left.add(n)
                 self._note(item, found.refused.get(item.shape.key, ""))
 
     def _note(self, item: Item, reason: str) -> None:
