@@ -97,7 +97,7 @@ class Access:
         b.position_at_end(scattered)
         if limit is None:
             self.check_lanes(addr, size * dwords, active, READ)
-        values = [self._gather(b.add(addr, same(addr, size * k)) if k else addr, bits, active) for k in range(dwords)]
+        values = self._collect(addr, dwords, active) if bits == 32 else [self._gather(addr, bits, active)]
         results.append((b.block, values))
         b.branch(done)
         b.position_at_end(done)
@@ -134,13 +134,47 @@ class Access:
         return self.b.call(function, [pointer, I32(1), active, _zero(kind)])
 
     def _gather(self, addr: Value, bits: int, active: Value) -> Value:
+        """Values of 8, 16 or 64 bits."""
         if bits < 32:
             return self._gather_small(addr, bits, active)
+        low, high = self._collect(addr, 2, active)
+        kind = ir.VectorType(I64, self.lanes)
+        return self.b.or_(self.b.zext(low, kind), self.b.shl(self.b.zext(high, kind), same(_zero(kind), 32)))
+
+    def _lane_pointers(self, addr: Value, active: Value) -> list[Value]:
+        """The addresses as scalars; lanes that take no part get that of a spare place in the context.
+
+        Scalar accesses are faster than gathers and scatters, which hosts had to slow down.
+        """
+        b, e = self.b, self.e
+        spare = b.ptrtoint(e.context_at("lane_values"), I64)
+        places = b.select(active, addr, broadcast(b, spare, self.lanes))
+        b.store(places, e.context_at("lane_addresses"), align=8)
+        first = e.context_at("lane_addresses")
+        words = [b.load(b.gep(first, [I64(lane)], source_etype=I64), typ=I64) for lane in range(self.lanes)]
+        return [b.inttoptr(word, PTR) for word in words]
+
+    def _collect(self, addr: Value, dwords: int, active: Value) -> list[Value]:
+        """``dwords`` consecutive dwords of every lane."""
         b, n = self.b, self.lanes
-        kind, pointers = ir.VectorType(ir.IntType(bits), n), ir.VectorType(PTR, n)
-        name = f"llvm.masked.gather.v{n}i{bits}.v{n}p0"
-        function = self.e.intrinsic(name, ir.FunctionType(kind, [pointers, I32, active.type, kind]))
-        return b.call(function, [b.inttoptr(addr, pointers), I32(1), active, _zero(kind)])
+        kind = I32 if dwords == 1 else I64 if dwords == 2 else ir.VectorType(I32, dwords)
+        loaded = [b.load(pointer, typ=kind, align=1) for pointer in self._lane_pointers(addr, active)]
+        if dwords <= 2:
+            whole: Value = ir.Constant(ir.VectorType(kind, n), ir.Undefined)
+            for lane, value in enumerate(loaded):
+                whole = b.insert_element(whole, value, I32(lane))
+            if dwords == 1:
+                return [whole]
+            words = b.bitcast(whole, ir.VectorType(I32, 2 * n))
+            return [b.shuffle_vector(words, words, _order(range(k, 2 * n, 2))) for k in range(2)]
+        if dwords == 3:
+            loaded = [b.shuffle_vector(v, v, _order([0, 1, 2, 2])) for v in loaded]
+        while len(loaded) > 1:
+            size = lanes_of(loaded[0])
+            pairs = zip(loaded[::2], loaded[1::2], strict=True)
+            loaded = [b.shuffle_vector(x, y, _order(range(2 * size))) for x, y in pairs]
+        whole = loaded[0]
+        return [b.shuffle_vector(whole, whole, _order(range(k, 4 * n, 4))) for k in range(dwords)]
 
     def _gather_small(self, addr: Value, bits: int, active: Value) -> Value:
         """Bytes and words, lane by lane."""
@@ -176,8 +210,10 @@ class Access:
         b.position_at_end(scattered)
         if checked:
             self.check_lanes(addr, size * count, active, WRITE)
-        for k, value in enumerate(values):
-            self._scatter(b.add(addr, same(addr, size * k)) if k else addr, value, bits, active)
+        if bits < 32:
+            self._scatter_small(addr, values[0], bits, active)
+        else:
+            self._distribute(addr, values, bits, active)
         b.branch(done)
         b.position_at_end(done)
 
@@ -193,15 +229,18 @@ class Access:
         function = self.e.intrinsic(name, ir.FunctionType(ir.VoidType(), [kind, PTR, I32, active.type]))
         b.call(function, [whole, pointer, I32(1), active])
 
-    def _scatter(self, addr: Value, value: Value, bits: int, active: Value) -> None:
-        b, n = self.b, self.lanes
-        if bits < 32:
-            self._scatter_small(addr, value, bits, active)
+    def _distribute(self, addr: Value, values: list[Value], bits: int, active: Value) -> None:
+        """Values of every lane to consecutive places, lane after lane."""
+        b, n, count = self.b, self.lanes, len(values)
+        pointers = self._lane_pointers(addr, active)
+        if count == 1:
+            for lane, pointer in enumerate(pointers):
+                b.store(b.extract_element(values[0], I32(lane)), pointer, align=1)
             return
-        pointers = ir.VectorType(PTR, n)
-        name = f"llvm.masked.scatter.v{n}i{bits}.v{n}p0"
-        kind = ir.FunctionType(ir.VoidType(), [value.type, pointers, I32, active.type])
-        b.call(self.e.intrinsic(name, kind), [value, b.inttoptr(addr, pointers), I32(1), active])
+        whole = _interleaved(b, values, n)
+        for lane, pointer in enumerate(pointers):
+            part = b.shuffle_vector(whole, whole, _order(range(count * lane, count * (lane + 1))))
+            b.store(part, pointer, align=1)
 
     def _scatter_small(self, addr: Value, value: Value, bits: int, active: Value) -> None:
         b, e, n = self.b, self.e, self.lanes
