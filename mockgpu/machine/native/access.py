@@ -6,13 +6,20 @@ scatter. Whatever faults, and whatever is too rare to be worth code, is left to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from llvmlite import ir
 
-from mockgpu.machine.native import bounds
+from mockgpu.machine.native import bounds, lanes_moved
 from mockgpu.machine.native.emitter import I1, I8, I32, I64, PTR, Emitter
+from mockgpu.machine.native.lanes_moved import interleaved, joined, order, padded
 from mockgpu.machine.native.layout import READ, WRITE, Reason
 from mockgpu.pcode.llvm.float_env import any_lane
 from mockgpu.pcode.llvm.values import Value, broadcast, constant, lanes_of, like, resize, same
+
+#: A way to load: its name, whether it can be gone (an i1, or a function that emits it), and what emits it.
+_Way: TypeAlias = "tuple[str, Value | Callable[[], Value], Callable[[], list[Value]]]"
 
 
 class Access:
@@ -85,20 +92,27 @@ class Access:
         b, size = self.b, bits // 8
         addr = broadcast(b, addr, self.lanes)
         row, first = self._is_row(addr, size * dwords, active)
+        ways: list[_Way] = [("row", row, lambda: self._row_values(first, bits, dwords, active))]
+        if bits == 32:
+            ways += self._grouped(addr, dwords, active)
         done = b.append_basic_block("loaded")
-        wide, scattered = b.append_basic_block("row"), b.append_basic_block("scattered")
-        b.cbranch(row, wide, scattered)
         results: list[tuple[ir.Block, list[Value]]] = []
-        b.position_at_end(wide)
-        if limit is None:
-            self._check_row(first, size * dwords, active, READ)
-        results.append((self._row_values(first, bits, dwords, active), b.block)[::-1])  # type: ignore[arg-type]
-        b.branch(done)
-        b.position_at_end(scattered)
+        for number, (name, holds, values) in enumerate(ways):
+            taken, other = b.append_basic_block(name), b.append_basic_block("not_" + name)
+            b.cbranch(holds() if callable(holds) else holds, taken, other)
+            b.position_at_end(taken)
+            if limit is None and number == 0:
+                self._check_row(first, size * dwords, active, READ)
+            elif limit is None:
+                self.check_lanes(addr, size * dwords, active, READ)
+            found = values()
+            results.append((b.block, found))
+            b.branch(done)
+            b.position_at_end(other)
         if limit is None:
             self.check_lanes(addr, size * dwords, active, READ)
-        values = self._collect(addr, dwords, active) if bits == 32 else [self._gather(addr, bits, active)]
-        results.append((b.block, values))
+        scattered = self._collect(addr, dwords, active) if bits == 32 else [self._gather(addr, bits, active)]
+        results.append((b.block, scattered))
         b.branch(done)
         b.position_at_end(done)
         out = []
@@ -108,6 +122,45 @@ class Access:
                 phi.add_incoming(found[k], block)
             out.append(phi)
         return out
+
+    def _grouped(self, addr: Value, dwords: int, active: Value) -> list[_Way]:
+        """Groups of eight active lanes that load from one address each, or all from the same eight addresses."""
+        b, n = self.b, self.lanes
+
+        def lead() -> Value:
+            return b.shuffle_vector(addr, addr, order([lane & ~7 for lane in range(n)]))
+
+        def all_lanes(flags: Value) -> Value:
+            both = self.e.packed(b.and_(flags, active))
+            return b.icmp_unsigned("==", both, same(both, -1))
+
+        def is_uniform() -> Value:
+            return all_lanes(b.icmp_unsigned("==", addr, lead()))
+
+        def is_periodic() -> Value:
+            return all_lanes(
+                b.icmp_unsigned("==", addr, b.shuffle_vector(addr, addr, order([k & 7 for k in range(n)])))
+            )
+
+        def load(lanes: range) -> Value:
+            """The dwords of some lanes, lane after lane."""
+            kind = ir.VectorType(I32, dwords) if dwords > 1 else I32
+            pointers = [b.inttoptr(b.extract_element(addr, I32(lane)), PTR) for lane in lanes]
+            return joined(b, padded(b, [b.load(pointer, typ=kind, align=1) for pointer in pointers]))
+
+        each = 4 if dwords == 3 else dwords
+
+        def uniform() -> list[Value]:
+            words = load(range(0, n, 8))
+            orders = [[lane // 8 * each + k for lane in range(n)] for k in range(dwords)]
+            return [b.shuffle_vector(words, words, order(row)) for row in orders]
+
+        def periodic() -> list[Value]:
+            words = load(range(8))
+            orders = [[lane % 8 * each + k for lane in range(n)] for k in range(dwords)]
+            return [b.shuffle_vector(words, words, order(row)) for row in orders]
+
+        return [("uniform", is_uniform, uniform), ("periodic", is_periodic, periodic)]
 
     def _check_row(self, first: Value, step: int, active: Value, access: int) -> None:
         """The row from lane 0 to the last active lane."""
@@ -122,9 +175,9 @@ class Access:
         pointer = b.inttoptr(first, PTR)
         if dwords == 1:
             return [self._masked_load(pointer, bits, active)]
-        flat = b.shuffle_vector(active, active, _order([k // dwords for k in range(n * dwords)]))
+        flat = b.shuffle_vector(active, active, order([k // dwords for k in range(n * dwords)]))
         whole = self._masked_load(pointer, bits, flat)
-        return [b.shuffle_vector(whole, whole, _order(range(k, n * dwords, dwords))) for k in range(dwords)]
+        return [b.shuffle_vector(whole, whole, order(range(k, n * dwords, dwords))) for k in range(dwords)]
 
     def _masked_load(self, pointer: Value, bits: int, active: Value) -> Value:
         n = lanes_of(active)
@@ -141,8 +194,8 @@ class Access:
         kind = ir.VectorType(I64, self.lanes)
         return self.b.or_(self.b.zext(low, kind), self.b.shl(self.b.zext(high, kind), same(_zero(kind), 32)))
 
-    def _lane_pointers(self, addr: Value, active: Value) -> list[Value]:
-        """The addresses as scalars; lanes that take no part get that of a spare place in the context.
+    def _lane_addresses(self, addr: Value, active: Value) -> None:
+        """Leave the addresses in the context; lanes that take no part get that of a spare place there.
 
         Scalar accesses are faster than gathers and scatters, which hosts had to slow down.
         """
@@ -150,31 +203,17 @@ class Access:
         spare = b.ptrtoint(e.context_at("lane_values"), I64)
         places = b.select(active, addr, broadcast(b, spare, self.lanes))
         b.store(places, e.context_at("lane_addresses"), align=8)
-        first = e.context_at("lane_addresses")
-        words = [b.load(b.gep(first, [I64(lane)], source_etype=I64), typ=I64) for lane in range(self.lanes)]
-        return [b.inttoptr(word, PTR) for word in words]
+
+    def _lane_data(self, k: int) -> Value:
+        """Pointer to where the context holds dword ``k`` of every lane."""
+        return self.b.gep(self.e.context_at("lane_data"), [I32(4 * self.lanes * k)], source_etype=I8)
 
     def _collect(self, addr: Value, dwords: int, active: Value) -> list[Value]:
         """``dwords`` consecutive dwords of every lane."""
-        b, n = self.b, self.lanes
-        kind = I32 if dwords == 1 else I64 if dwords == 2 else ir.VectorType(I32, dwords)
-        loaded = [b.load(pointer, typ=kind, align=1) for pointer in self._lane_pointers(addr, active)]
-        if dwords <= 2:
-            whole: Value = ir.Constant(ir.VectorType(kind, n), ir.Undefined)
-            for lane, value in enumerate(loaded):
-                whole = b.insert_element(whole, value, I32(lane))
-            if dwords == 1:
-                return [whole]
-            words = b.bitcast(whole, ir.VectorType(I32, 2 * n))
-            return [b.shuffle_vector(words, words, _order(range(k, 2 * n, 2))) for k in range(2)]
-        if dwords == 3:
-            loaded = [b.shuffle_vector(v, v, _order([0, 1, 2, 2])) for v in loaded]
-        while len(loaded) > 1:
-            size = lanes_of(loaded[0])
-            pairs = zip(loaded[::2], loaded[1::2], strict=True)
-            loaded = [b.shuffle_vector(x, y, _order(range(2 * size))) for x, y in pairs]
-        whole = loaded[0]
-        return [b.shuffle_vector(whole, whole, _order(range(k, 4 * n, 4))) for k in range(dwords)]
+        self._lane_addresses(addr, active)
+        self.b.call(lanes_moved.collect(self.e.module, self.lanes, dwords), [self.e.context])
+        kind = ir.VectorType(I32, self.lanes)
+        return [self.b.load(self._lane_data(k), typ=kind, align=4) for k in range(dwords)]
 
     def _gather_small(self, addr: Value, bits: int, active: Value) -> Value:
         """Bytes and words, lane by lane."""
@@ -222,8 +261,8 @@ class Access:
         pointer = b.inttoptr(first, PTR)
         whole = values[0]
         if count > 1:
-            whole = _interleaved(b, values, n)
-            active = b.shuffle_vector(active, active, _order([k // count for k in range(n * count)]))
+            whole = interleaved(b, values, n)
+            active = b.shuffle_vector(active, active, order([k // count for k in range(n * count)]))
         kind = whole.type
         name = f"llvm.masked.store.v{n * count}i{bits}.p0"
         function = self.e.intrinsic(name, ir.FunctionType(ir.VoidType(), [kind, PTR, I32, active.type]))
@@ -231,16 +270,15 @@ class Access:
 
     def _distribute(self, addr: Value, values: list[Value], bits: int, active: Value) -> None:
         """Values of every lane to consecutive places, lane after lane."""
-        b, n, count = self.b, self.lanes, len(values)
-        pointers = self._lane_pointers(addr, active)
-        if count == 1:
-            for lane, pointer in enumerate(pointers):
-                b.store(b.extract_element(values[0], I32(lane)), pointer, align=1)
-            return
-        whole = _interleaved(b, values, n)
-        for lane, pointer in enumerate(pointers):
-            part = b.shuffle_vector(whole, whole, _order(range(count * lane, count * (lane + 1))))
-            b.store(part, pointer, align=1)
+        b = self.b
+        if bits == 64:
+            kind = ir.VectorType(I32, self.lanes)
+            high = [b.trunc(b.lshr(v, same(v, 32)), kind) for v in values]
+            values = [part for v, h in zip(values, high, strict=True) for part in (b.trunc(v, kind), h)]
+        self._lane_addresses(addr, active)
+        for k, value in enumerate(values):
+            b.store(value, self._lane_data(k), align=4)
+        b.call(lanes_moved.distribute(self.e.module, self.lanes, len(values)), [self.e.context])
 
     def _scatter_small(self, addr: Value, value: Value, bits: int, active: Value) -> None:
         b, e, n = self.b, self.e, self.lanes
@@ -286,24 +324,8 @@ class _Env:
         self.b = access.b
 
 
-def _order(numbers: object) -> ir.Constant:
-    found = list(numbers)  # type: ignore[call-overload]
-    return ir.Constant(ir.VectorType(I32, len(found)), found)
-
-
 def _zero(kind: ir.VectorType) -> ir.Constant:
     return ir.Constant(kind, [0] * kind.count)
-
-
-def _interleaved(b: ir.IRBuilder, values: list[Value], n: int) -> Value:
-    """Values of every lane beside each other."""
-    count = len(values)
-    if count == 2:
-        return b.shuffle_vector(values[0], values[1], _order([k // 2 + n * (k % 2) for k in range(2 * n)]))
-    low = b.shuffle_vector(values[0], values[1], _order(range(2 * n)))
-    other = values[3] if count == 4 else values[2]
-    high = b.shuffle_vector(values[2], other, _order(range(2 * n)))
-    return b.shuffle_vector(low, high, _order([k // count + n * (k % count) for k in range(count * n)]))
 
 
 __all__ = ["I8", "Access", "constant", "like"]

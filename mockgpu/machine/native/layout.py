@@ -41,7 +41,7 @@ CONTEXT = np.dtype(
         ("grid_x", "i8"), ("grid_y", "i8"), ("start_x", "i8"), ("start_y", "i8"), ("start_z", "i8"),
         ("id_x", "i8"), ("id_y", "i8"), ("id_z", "i8"), ("packed_ids", "i8"),
         ("entry_record", "u8"), ("entry_pc", "i8"), ("mode", "i8"), ("returns_at_end", "i8"),
-        ("lane_addresses", "u8", (64,)), ("lane_values", "u8", (64,)),
+        ("lane_addresses", "u8", (64,)), ("lane_values", "u8", (64,)), ("lane_data", "u4", (512,)),
     ],
     align=True,
 )  # fmt: skip
