@@ -44,7 +44,7 @@ def test_every_setting_has_good_and_bad_values_here() -> None:
 
 
 def test_defaults() -> None:
-    assert settings.read({}) == settings.Values(False, None, 6, "oracle", "native", 60.0, None, "work", "warning")
+    assert settings.read({}) == settings.Values(False, None, 6, "auto", "native", 60.0, None, "work", "warning")
 
 
 @pytest.mark.parametrize(("name", "text"), [(n, t) for n, texts in BAD.items() for t in texts])
