@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
-from mockgpu.machine.native import bounds, lanes_moved
+from mockgpu.machine.native import bounds, lanes_moved, patterns
 from mockgpu.machine.native.emitter import I1, I8, I32, I64, PTR, Emitter
 from mockgpu.machine.native.lanes_moved import interleaved, joined, order, padded
 from mockgpu.machine.native.layout import READ, WRITE, Reason
@@ -115,13 +115,78 @@ class Access:
         results.append((b.block, scattered))
         b.branch(done)
         b.position_at_end(done)
-        out = []
-        for k in range(dwords):
-            phi = b.phi(results[0][1][k].type)
-            for block, found in results:
-                phi.add_incoming(found[k], block)
-            out.append(phi)
-        return out
+        return [_joined_values(b, results, k) for k in range(dwords)]
+
+    def load_patterned(self, base: Value, offset: Value, key: object, dwords: int) -> list[Value]:
+        """Dwords of all lanes at ``base`` plus the uniform ``offset``; ``key`` tells one base from another.
+
+        For code in which all lanes are active and earlier accesses may have found out the pattern.
+        """
+        b, e, n = self.b, self.e, self.lanes
+        size = 4 * dwords
+        pattern = self._pattern(base, key)
+        row = patterns.row_of(e, pattern, size)
+        self._check_pattern(pattern, offset, size, READ)
+        other = b.select(pattern.periodic, I32(patterns.PERIODIC), I32(patterns.OTHER))
+        kind = b.select(row, I32(patterns.ROW), b.select(pattern.uniform, I32(patterns.UNIFORM), other))
+        names = ("row", "uniform", "periodic", "other")
+        blocks = [b.append_basic_block(name) for name in names]
+        done = b.append_basic_block("loaded")
+        switch = b.switch(kind, blocks[patterns.OTHER])
+        for number in range(patterns.OTHER):
+            switch.add_case(I32(number), blocks[number])
+        full = ir.Constant(ir.VectorType(I1, n), [1] * n)
+        found: list[tuple[ir.Block, list[Value]]] = []
+        for number, block in enumerate(blocks):
+            b.position_at_end(block)
+            if number == patterns.ROW:
+                values = self._row_values(b.add(pattern.leaders[0], offset), 32, dwords, full)
+            elif number == patterns.UNIFORM:
+                words = patterns.load_group(e, pattern, range(0, n, 8), offset, dwords)
+                values = patterns.spread_group(e, words, dwords, [k // 8 for k in range(n)])
+            elif number == patterns.PERIODIC:
+                words = patterns.load_group(e, pattern, range(8), offset, dwords)
+                values = patterns.spread_group(e, words, dwords, [k % 8 for k in range(n)])
+            else:
+                values = self._collect(self._whole(base, offset), dwords, full)
+            found.append((b.block, values))
+            b.branch(done)
+        b.position_at_end(done)
+        return [_joined_values(b, found, k) for k in range(dwords)]
+
+    def store_patterned(self, base: Value, offset: Value, key: object, values: list[Value]) -> None:
+        """The same for a store of dwords."""
+        b, e, n = self.b, self.e, self.lanes
+        size = 4 * len(values)
+        pattern = self._pattern(base, key)
+        row = patterns.row_of(e, pattern, size)
+        self._check_pattern(pattern, offset, size, WRITE)
+        values = [broadcast(b, v, n) for v in values]
+        full = ir.Constant(ir.VectorType(I1, n), [1] * n)
+        with b.if_else(row) as (then, otherwise):
+            with then:
+                self._store_row(b.add(pattern.leaders[0], offset), values, 32, full)
+            with otherwise:
+                self._distribute(self._whole(base, offset), values, 32, full)
+
+    def _pattern(self, base: Value, key: object) -> patterns.Pattern:
+        memo = self.e.memo
+        assert memo is not None
+        if key not in memo:
+            memo[key] = patterns.pattern_of(self.e, base)
+        found = memo[key]
+        assert isinstance(found, patterns.Pattern)
+        return found
+
+    def _check_pattern(self, pattern: patterns.Pattern, offset: Value, size: int, access: int) -> None:
+        b = self.b
+        first = b.add(pattern.low, offset)
+        self.check_range(first, b.add(b.add(pattern.high, offset), I64(size)), access)
+
+    def _whole(self, base: Value, offset: Value) -> Value:
+        """The addresses of all lanes."""
+        b = self.b
+        return b.add(resize(b, base, 64), broadcast(b, offset, self.lanes))
 
     def _grouped(self, addr: Value, dwords: int, active: Value) -> list[_Way]:
         """Groups of eight active lanes that load from one address each, or all from the same eight addresses."""
@@ -322,6 +387,14 @@ class _Env:
 
     def __init__(self, access: Access):
         self.b = access.b
+
+
+def _joined_values(b: ir.IRBuilder, found: list[tuple[ir.Block, list[Value]]], k: int) -> Value:
+    """Value ``k`` of whichever way was taken."""
+    phi = b.phi(found[0][1][k].type)
+    for block, values in found:
+        phi.add_incoming(values[k], block)
+    return phi
 
 
 def _zero(kind: ir.VectorType) -> ir.Constant:

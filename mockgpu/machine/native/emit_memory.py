@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from llvmlite import ir as llvm
 
 from mockgpu.isa.instruction import Operand
@@ -35,6 +37,7 @@ class MemoryContext(NativeContext):
         self.space, self.addr = space, addr
         self.access = Access(e)
         self.burst: tuple[int, str] | None = None
+        self.parts: Parts | None = None
         self.reads["ADDR"] = lambda bits: resize(self.b, self.addr, container(bits))
 
     def bind_data(self, name: str, operand: Operand) -> None:
@@ -79,8 +82,14 @@ class MemoryContext(NativeContext):
 
     def load(self, addr: Value, bits: int, mask: Value | None) -> Value:
         """``bits`` (8 to 64) of memory for the active lanes; the others get 0."""
-        active = self.active(mask)
         count, operand = self.burst or (1, "")
+        if self._is_patterned(addr, bits, mask):
+            assert self.parts is not None
+            first, *others = self.access.load_patterned(*self.parts, count)
+            for k, value in enumerate(others, 1):
+                self.write(f"{operand}.{k}", value, 32, None)
+            return first
+        active = self.active(mask)
         place, active = self.place(addr, bits // 8 * count, active)
         limit = I64(0) if self.space == LDS else None
         first, *others = self.access.load(place, bits, active, count, limit)
@@ -90,12 +99,21 @@ class MemoryContext(NativeContext):
 
     def store(self, addr: Value, value: Value, bits: int, mask: Value | None) -> None:
         """Store ``bits`` (8 to 64) for the active lanes."""
-        active = self.active(mask)
         count, operand = self.burst or (1, "")
         values = [resize(self.b, value, bits)]
         values += [resize(self.b, self.read(f"{operand}.{k}", 32), 32) for k in range(1, count)]
+        if self._is_patterned(addr, bits, mask):
+            assert self.parts is not None
+            self.access.store_patterned(*self.parts, values)
+            return
+        active = self.active(mask)
         place, active = self.place(addr, bits // 8 * count, active, stores=True)
         self.access.store(place, values, bits, active, checked=self.space != LDS)
+
+    def _is_patterned(self, addr: Value, bits: int, mask: Value | None) -> bool:
+        """Whether the access is one of dwords at the instruction's address, in code that remembers patterns."""
+        known = self.parts is not None and self.e.memo is not None
+        return known and addr is self.addr and bits == 32 and mask is None and self.space == GLOBAL
 
     def place(self, addr: Value, size: int, active: Value, *, stores: bool = False) -> tuple[Value, Value]:
         """Host addresses, and the lanes that access them. Leaves the rare cases to Python."""
@@ -159,8 +177,12 @@ def _offset(e: Emitter) -> Value:
     return e.b.sext(e.b.ashr(e.b.shl(value, spare), spare), I64)
 
 
-def _address(e: Emitter) -> Value:
-    """The byte address of every lane, i64 or <lanes x i64>."""
+#: An address in parts: what differs between lanes, what is added to all of them, and what tells one from another.
+Parts: TypeAlias = "tuple[Value, Value, object]"
+
+
+def _address(e: Emitter) -> tuple[Value, Parts | None]:
+    """The byte address of every lane, i64 or <lanes x i64>, and its parts where it has two."""
     b = e.b
     vector, scalar = _view(e, "addr", "vaddr"), _view(e, "saddr")
     if scalar is not None and scalar.kind is Kind.NULL:
@@ -169,16 +191,19 @@ def _address(e: Emitter) -> Value:
         raise NotNative(f"address in {scalar.kind}")
     offset = _offset(e)
     if e.instruction.format in _SCRATCH_FORMATS:
-        return _scratch_address(e, vector, scalar, offset)
+        return _scratch_address(e, vector, scalar, offset), None
     if vector is None:
         base = e.scalar(e.param("saddr"), 64) if scalar is not None else I64(0)
-        return b.add(base, offset)
+        return b.add(base, offset), None
+    register = e.param(vector.field)
     if scalar is None:
-        addr = e.vector64(e.param(vector.field))
-        return b.add(addr, broadcast(b, offset, e.lanes))
+        addr = e.vector64(register)
+        parts = addr, offset, (id(e.vector(register)), id(e.vector(register, 1)))
+        return b.add(addr, broadcast(b, offset, e.lanes)), parts
     start = b.add(e.scalar(e.param("saddr"), 64), offset)
-    lanes = b.zext(e.vector(e.param(vector.field)), llvm.VectorType(I64, e.lanes))
-    return b.add(lanes, broadcast(b, start, e.lanes))
+    own = e.vector(register)
+    lanes = b.zext(own, llvm.VectorType(I64, e.lanes))
+    return b.add(lanes, broadcast(b, start, e.lanes)), (own, start, id(own))
 
 
 def _scratch_address(e: Emitter, vector: Operand | None, scalar: Operand | None, offset: Value) -> Value:
@@ -206,7 +231,9 @@ def emit_flat(e: Emitter) -> None:
     if _GEOMETRY_REGISTER in program.reads:
         raise NotNative("graphics only")
     space = SCRATCH if i.format in _SCRATCH_FORMATS else FLAT if i.format in _FLAT_FORMATS else GLOBAL
-    ctx = MemoryContext(e, space, broadcast(e.b, _address(e), e.lanes))
+    addr, parts = _address(e)
+    ctx = MemoryContext(e, space, broadcast(e.b, addr, e.lanes))
+    ctx.parts = parts
     data = _view(e, "data", "vdata", "vsrc")
     if data is not None:
         ctx.bind_data("DATA", data)

@@ -46,6 +46,9 @@ class Emitter:
         self.b = ir.IRBuilder(function.append_basic_block("entry"))
         self.places = {name: k for k, name in enumerate(shape.names)}
 
+    #: What earlier instructions of the same function have found out; None where there are none.
+    memo: dict[object, object] | None = None
+
     # -- parameters -------------------------------------------------------------------------------------------
 
     def has_param(self, name: str) -> bool:

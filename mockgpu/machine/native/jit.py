@@ -22,7 +22,7 @@ from mockgpu.isa.registers import EXEC_LO
 from mockgpu.machine.native import emit
 from mockgpu.machine.native.emitter import HANDLER, I1, I8, I32, I64, Emitter
 from mockgpu.machine.native.flow import Flow
-from mockgpu.machine.native.layout import HEADER, RECORD_BYTES, SGPR, Reason, field
+from mockgpu.machine.native.layout import CONTEXT, HEADER, RECORD_BYTES, SGPR, Reason, field
 from mockgpu.machine.native.program import Item, Translation
 from mockgpu.machine.native.space import Kind
 from mockgpu.machine.operands import VECTORS
@@ -81,6 +81,7 @@ class JitEmitter(Emitter):
         self.start = function.append_basic_block("segment")
         self.b = ir.IRBuilder(self.start)
         self.defer = Deferred()
+        self.memo = {}
         self.vectors: dict[int, Value] = {}
         self.scalars: dict[int, Value] = {}
         self.condition: Value | None = None  # SCC
@@ -126,6 +127,8 @@ class JitEmitter(Emitter):
         if self._abort is None:
             self._abort = self.function.append_basic_block("abort")
             b = ir.IRBuilder(self._abort)
+            count = b.gep(self.context, [I32(field(CONTEXT, "aborts"))], source_etype=I8)
+            b.store(b.add(b.load(count, typ=I64), I64(1)), count)
             record = b.gep(self.first, [I64(RECORD_BYTES * self.region)], source_etype=I8)
             plain = b.gep(record, [I64(self.distance)], source_etype=I8)
             handler = b.load(plain, typ=HANDLER.as_pointer())

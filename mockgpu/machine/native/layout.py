@@ -27,7 +27,8 @@ assert HEADER.itemsize <= SGPR
 
 #: The context of a thread. Ranges ``*_lo``, ``*_hi`` are the last mappings hit; ``maps_*`` sorted tables of mappings
 #: (first bytes, ends, one byte of permissions). ``exit_record`` and ``fault_*`` say where and why native code returned.
-#: ``lane_*`` are room for what helpers of one instruction are given by lane.
+#: ``aborts`` counts regions of the second tier that were given up; ``lane_*`` are room for what helpers of one
+#: instruction are given by lane.
 CONTEXT = np.dtype(
     [
         ("read_lo", "u8"), ("read_hi", "u8"), ("write_lo", "u8"), ("write_hi", "u8"),
@@ -40,7 +41,7 @@ CONTEXT = np.dtype(
         ("lds", "u8"), ("lds_size", "i8"), ("next_group", "u8"), ("group_count", "i8"), ("group", "i8"),
         ("grid_x", "i8"), ("grid_y", "i8"), ("start_x", "i8"), ("start_y", "i8"), ("start_z", "i8"),
         ("id_x", "i8"), ("id_y", "i8"), ("id_z", "i8"), ("packed_ids", "i8"),
-        ("entry_record", "u8"), ("entry_pc", "i8"), ("mode", "i8"), ("returns_at_end", "i8"),
+        ("entry_record", "u8"), ("entry_pc", "i8"), ("mode", "i8"), ("returns_at_end", "i8"), ("aborts", "i8"),
         ("lane_addresses", "u8", (64,)), ("lane_values", "u8", (64,)), ("lane_data", "u4", (512,)),
     ],
     align=True,
