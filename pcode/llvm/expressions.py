@@ -14,6 +14,7 @@ from mockgpu.pcode.llvm.float_builtins import FLOAT_BUILTINS
 from mockgpu.pcode.llvm.float_ops import binary as float_binary
 from mockgpu.pcode.llvm.float_ops import compare as float_compare
 from mockgpu.pcode.llvm.float_ops import flush_input, flush_output
+from mockgpu.pcode.llvm.idioms import funnel_shift
 from mockgpu.pcode.llvm.results import Result
 from mockgpu.pcode.llvm.values import (
     Builder,
@@ -45,6 +46,7 @@ class Expressions:
         self.ctx, self.written, self.lengths, self.flush = ctx, written, arrays, flush
         self.mode: Mode = ctx.mode
         self.features = ctx.features
+        self.defer = getattr(ctx, "defer", None)
         self.locals: dict[str, Value] = {}
         self.arrays: dict[str, list[Value]] = {}
         self.results: dict[str, Result] = {}
@@ -271,6 +273,10 @@ class Expressions:
         return integers.convert(self.b, x, source, target)
 
     def _bitcast(self, e: ir.Bitcast) -> Value:
+        if (shifted := funnel_shift(e)) is not None:
+            high, low, count = (self.value(x, raw=True) for x in shifted)
+            parts = unify(self.b, high, low, resize(self.b, count, 32))
+            return integers.call(self.b, "fshr", *parts)
         return integers.bitcast(self.b, self.value(e.x, raw=True), e.type.bits)
 
     def _concat(self, e: ir.Concat) -> Value:

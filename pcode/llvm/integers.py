@@ -36,7 +36,7 @@ def known(value: Value) -> int | None:
     if isinstance(value, ir.Constant) and isinstance(value.type, ir.IntType):
         number: Any = value.constant
         if isinstance(number, int | bool):
-            return int(number) & ((1 << value.type.width) - 1)
+            return int(number) & ((1 << int(value.type.width)) - 1)
     return None
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from mockgpu.pcode import ir
-from mockgpu.pcode.llvm import integers
+from mockgpu.pcode.llvm import integers, tuned
 from mockgpu.pcode.llvm.context import LlvmContext
 from mockgpu.pcode.llvm.expressions import Expressions, is_float_operand
 from mockgpu.pcode.llvm.results import Result, merge
@@ -61,13 +61,19 @@ def _early(nodes: list[object], written: frozenset[str]) -> tuple[tuple[str, int
     return _read_early(nodes, frozenset(n.name for n in nodes if isinstance(n, ir.Operand)) - written - {"ROUND_MODE"})
 
 
-def emit_program(program: ir.Program, ctx: LlvmContext) -> None:
-    """Emit a program. Raises NotNative for what has no native form."""
+def emit_program(program: ir.Program, ctx: LlvmContext, opcode: tuple[str, str, str] | None = None) -> None:
+    """Emit a program. Raises NotNative for what has no native form.
+
+    ``opcode`` is the family, table and name of the opcode that it is from: some have a faster form of their own
+    (:mod:`~mockgpu.pcode.llvm.tuned`).
+    """
     prepared = _prepare(program)
-    statements = _Statements(ctx, prepared)
+    statements = Statements(ctx, prepared)
     for name, bits in prepared.early:
         statements.value(ir.Operand(ir.Type("b", bits), name))
-    statements.run(prepared.body)
+    form = None if opcode is None else tuned.find(opcode, program)
+    if form is None or not form(statements):
+        statements.run(prepared.body)
     statements.finish()
 
 
@@ -80,10 +86,12 @@ class _Variables:
     results: dict[str, Result]
 
 
-class _Statements(Expressions):
+class Statements(Expressions):
+    """Runs the statements of one program."""
+
     def __init__(self, ctx: LlvmContext, prepared: _Prepared):
         super().__init__(ctx, prepared.written, prepared.arrays, not prepared.tests_only)
-        self.loops, self.uses = prepared.loops, prepared.uses
+        self.body, self.loops, self.uses = prepared.body, prepared.loops, prepared.uses
         self._turning = 0  # loops around the statement
 
     def run(self, body: tuple[ir.Stmt, ...]) -> None:
@@ -282,6 +290,19 @@ class _Statements(Expressions):
         if old is not None and old.bits != bits:
             raise NotNative(f"{name} written as {old.bits} and as {bits} bits")
         self.results[name] = Result(name, value, bits, None)
+
+    def aside(self, name: str) -> Value:
+        """What the whole program, run as it is written, gives the operand ``name``; nothing else comes of it."""
+        before = self._snapshot()
+        self.run(self.body)
+        out = self.results[name].value
+        self._restore(before)
+        self._masks.clear()
+        return out
+
+    def write(self, name: str, value: Value, bits: int) -> None:
+        """Write a whole operand."""
+        self._write(name, value, bits)
 
     def finish(self) -> None:
         """Hand the results to the context."""

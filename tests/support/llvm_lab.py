@@ -60,9 +60,9 @@ class Case:
 class Lab:
     """Native code of cases. ``refused`` has the reasons of those without."""
 
-    def __init__(self, cases: list[Case], opt: int = 1, features: frozenset[str] | None = None):
+    def __init__(self, cases: list[Case], opt: int = 1, features: frozenset[str] | None = None, tuned: bool = True):
         self.refused: dict[int, str] = {}
-        self.cases = cases
+        self.cases, self.tuned = cases, tuned
         self.features = host_features() if features is None else features
         self.llvmlite_module = _module_with_helpers()
         for k, case in enumerate(cases):
@@ -80,7 +80,7 @@ class Lab:
         function = llvm_ir.Function(self.llvmlite_module, kind, name)
         layout = layout_of(case.program, case.lanes, case.vector)
         machine = LlvmMachine(layout, function, case.mode, self.features)
-        emit_program(case.program, machine)
+        emit_program(case.program, machine, case.key if self.tuned else None)
         machine.commit()
 
     def check(self, k: int, waves: int = 24, seed: int = 1) -> str | None:
