@@ -10,12 +10,15 @@ from support.host_lab import ArmLab, LevelLab, place, run_arm
 
 from mockgpu.isa.arch import get_arch
 from mockgpu.isa.asm import assemble
+from mockgpu.isa.canonical import canonical, table_opcodes
 from mockgpu.isa.decode import decode
 from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.native import host
 from mockgpu.machine.native.compile import compile_ir
+from mockgpu.machine.native.emit import Wanted, handlers_module, symbol
 from mockgpu.machine.native.link import link
 from mockgpu.machine.native.loader import load
+from mockgpu.machine.native.shape import shape_of
 from mockgpu.machine.native.state import aligned
 
 #: Loads <32 x i32> from each of two places, stores a result to the third.
@@ -171,3 +174,17 @@ def test_handlers_do_what_the_oracle_does(name: str, number: int) -> None:
     for seed in range(SEEDS):
         found.check(instruction, seed)
     assert found.left - left < SEEDS  # Python did not do all the work
+
+
+@pytest.mark.parametrize("name", [*host.host_levels(), host.AARCH64])
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_code_of_all_kinds_is_made_for_every_host(name: str, arch: str) -> None:
+    """No handler calls a library that a host might lack, or makes LLVM give up: one in 37 opcodes is tried."""
+    target, found = host.target(name), get_arch(arch)
+    opcodes = [opcode for opcode in table_opcodes(found) if found.has_opcode(opcode.name)]
+    sample = [canonical(found, opcode) for opcode in opcodes[::37]]
+    wanted = [Wanted(shape_of(i, 32, 0xF0), i, 32, 0xF0) for i in sample]
+    text, refused = handlers_module(wanted, target.features)
+    image = link(compile_ir(text, target))
+    made = {symbol(w.shape.key) for w in wanted if w.shape.key not in refused}
+    assert made <= set(image.symbols) and len(made) > len(sample) // 2
