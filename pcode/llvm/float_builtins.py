@@ -14,6 +14,7 @@ from mockgpu.pcode.ir import Type
 from mockgpu.pcode.llvm import float_bits as bits_of
 from mockgpu.pcode.llvm import integers, transcendental
 from mockgpu.pcode.llvm.convert import float_to_float, from_float, number, to_normalized
+from mockgpu.pcode.llvm.convert_small import small_functions
 from mockgpu.pcode.llvm.float_bits import as_bits, as_float, finish, flush, flush_input, is_nan, quiet, unordered
 from mockgpu.pcode.llvm.float_env import F32T, F64T, Env, FloatEnv, bits_as, fconst, intrinsic, rarely
 from mockgpu.pcode.llvm.float_odd import sum_to_odd
@@ -369,6 +370,10 @@ def _rounded(name: str, rounding: num.Round) -> Maker:
     return lambda args: run
 
 
+def _always(function: Function) -> Maker:
+    return lambda args: function
+
+
 def _normalized(signed: bool) -> Maker:
     return _of_format(lambda fmt: lambda env, x: to_normalized(env, fmt, 16, signed, x))
 
@@ -413,6 +418,7 @@ FLOAT_BUILTINS: dict[str, Maker] = {
     "rcp": _of_format(_rcp),
     "rsq": _of_format(_rsq),
     **{name: _transcendental(name) for name in elementary.FUNCTIONS},
+    **{name: _always(function) for name, function in small_functions().items()},
     **{f"f{n}_to_snorm": _normalized(True) for n in (16, 32)},
     **{f"f{n}_to_unorm": _normalized(False) for n in (16, 32)},
     **{
