@@ -17,7 +17,7 @@ from mockgpu.pcode.llvm.convert import float_to_float, from_float, number, to_no
 from mockgpu.pcode.llvm.convert_small import small_functions
 from mockgpu.pcode.llvm.float_bits import as_bits, as_float, finish, flush, flush_input, is_nan, quiet, unordered
 from mockgpu.pcode.llvm.float_env import F32T, F64T, Env, FloatEnv, bits_as, fconst, intrinsic, rarely
-from mockgpu.pcode.llvm.float_odd import sum_to_odd
+from mockgpu.pcode.llvm.float_odd import sum_to_odd, two_product
 from mockgpu.pcode.llvm.float_ops import binary, fma, require_nearest, sqrt
 from mockgpu.pcode.llvm.values import NotNative, Value, like, resize, same, unify
 from mockgpu.pcode.numeric_format import F16, F32, F64, FloatFormat, float_mode
@@ -301,29 +301,13 @@ def through_double(fmt: FloatFormat, step: Callable[[Env, Value], Value]) -> Fun
     return run
 
 
-def _two_product(env: Env, x: Value, y: Value) -> tuple[Value, Value]:
-    b = env.b
-    total = b.fmul(x, y)
-    xh, xl = _split(env, x)
-    yh, yl = _split(env, y)
-    rest = b.fsub(b.fsub(total, b.fmul(xh, yh)), b.fmul(xl, yh))
-    return total, b.fsub(b.fmul(xl, yl), b.fsub(rest, b.fmul(xh, yl)))
-
-
-def _split(env: Env, x: Value) -> tuple[Value, Value]:
-    b = env.b
-    big = b.fmul(fconst(x, 134217729.0), x)
-    high = b.fsub(big, b.fsub(big, x))
-    return high, b.fsub(x, high)
-
-
 def _rsq_step(env: Env, x: Value) -> Value:
     """``1 / sqrt(x)`` in double precision with one correction by the exact residual."""
     b = env.b
     one = fconst(x, 1.0)
     first = b.fdiv(one, intrinsic(env, "sqrt", [x]))
-    square, rest = _two_product(env, first, first)
-    left, left_rest = _two_product(env, square, x)
+    square, rest = two_product(env, first, first)
+    left, left_rest = two_product(env, square, x)
     residual = b.fsub(b.fsub(b.fsub(one, left), left_rest), b.fmul(rest, x))
     better = b.fadd(first, b.fmul(b.fmul(fconst(x, 0.5), first), residual))
     bits = bits_as(env, better, I64)
@@ -347,13 +331,7 @@ def _rsq_scaled(env: Env, x: Value) -> Value:
 def _rsq(fmt: FloatFormat) -> Function:
     if fmt is not F64:
         return through_double(fmt, lambda env, x: env.b.fdiv(fconst(x, 1.0), intrinsic(env, "sqrt", [x])))
-    plain = through_double(fmt, _rsq_scaled)
-
-    def run(env: Env, x: Value) -> Value:
-        require_nearest(env.mode.f16_f64)
-        return plain(env, x)
-
-    return run
+    return through_double(fmt, _rsq_scaled)
 
 
 # -- conversions ------------------------------------------------------------------------------------------------------

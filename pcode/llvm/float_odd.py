@@ -26,6 +26,23 @@ def two_sum(env: Env, a: Value, c: Value) -> tuple[Value, Value]:
     return total, b.fadd(b.fsub(a, b.fsub(total, part)), b.fsub(c, part))
 
 
+def two_product(env: Env, x: Value, y: Value) -> tuple[Value, Value]:
+    """``x * y`` of doubles rounded, and the exact rest (Dekker); nothing may overflow or underflow on the way."""
+    b = env.b
+    total = b.fmul(x, y)
+    xh, xl = _split(env, x)
+    yh, yl = _split(env, y)
+    rest = b.fsub(b.fsub(total, b.fmul(xh, yh)), b.fmul(xl, yh))
+    return total, b.fsub(b.fmul(xl, yl), b.fsub(rest, b.fmul(xh, yl)))
+
+
+def _split(env: Env, x: Value) -> tuple[Value, Value]:
+    b = env.b
+    big = b.fmul(fconst(x, 134217729.0), x)
+    high = b.fsub(big, b.fsub(big, x))
+    return high, b.fsub(x, high)
+
+
 def to_odd(env: Env, value: Value, rest: Value) -> Value:
     """``value + rest`` (``rest`` having the sign of the exact rest) rounded to odd; a NaN ``rest`` counts as none."""
     b = env.b

@@ -27,6 +27,7 @@ from mockgpu.pcode.llvm.float_bits import (
     negate,
     unordered,
 )
+from mockgpu.pcode.llvm.float_directed import directed
 from mockgpu.pcode.llvm.float_env import F64T, Env, FloatEnv, has_fma, intrinsic
 from mockgpu.pcode.llvm.float_odd import sum_to_odd
 from mockgpu.pcode.llvm.values import NotNative, Value, like, same, unify
@@ -41,6 +42,15 @@ _OPCODES = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 def require_nearest(how: FloatMode) -> None:
     if not how.nearest:
         raise NotNative(f"rounding {how.round.name} of arithmetic")
+
+
+def _computed(env: Env, op: str, fmt: FloatFormat, how: FloatMode, step: Op, *operands: Value) -> tuple[Value, Value]:
+    """The pattern of a result, by ``step`` on LLVM floats to nearest, and where it is a NaN."""
+    if how.nearest:
+        value = step(env, *(as_float(env, fmt, x) for x in operands))
+        return as_bits(env, fmt, value), unordered(env, value)
+    bits = directed(env, op, fmt, how.round, *operands)
+    return bits, is_nan(env, fmt, bits)
 
 
 def saturate_f16(env: Env, bits: Value, *operands: Value) -> Value:
@@ -68,15 +78,14 @@ def binary(op: str, fmt: FloatFormat) -> Op:
 
     def run(env: Env, a: Value, b: Value) -> Value:
         how = float_mode(fmt, env.mode)
-        require_nearest(how)
         if how.flush_in:
             a, b = flush(env, fmt, a), flush(env, fmt, b)
         a, b = unify(env.b, a, b)
-        value = getattr(env.b, _OPCODES[op])(as_float(env, fmt, a), as_float(env, fmt, b))
-        bits = as_bits(env, fmt, value)
+        step = getattr(env.b, _OPCODES[op])
+        bits, nan = _computed(env, op, fmt, how, lambda _, x, y: step(x, y), a, b)
         if env.mode.fp16_ovfl and fmt is F16:
             bits = saturate_f16(env, bits, a, _divisor_as_infinity(env, b) if op == "div" else b)
-        return finish(env, how, fmt, bits, unordered(env, value), a, b)
+        return finish(env, how, fmt, bits, nan, a, b)
 
     return run
 
@@ -87,11 +96,10 @@ def sqrt(fmt: FloatFormat) -> Op:
 
     def run(env: Env, x: Value) -> Value:
         how = float_mode(fmt, env.mode)
-        require_nearest(how)
         if how.flush_in:
             x = flush(env, fmt, x)
-        value = intrinsic(env, "sqrt", [as_float(env, fmt, x)])
-        return finish(env, how, fmt, as_bits(env, fmt, value), unordered(env, value), x)
+        bits, nan = _computed(env, "sqrt", fmt, how, lambda env, v: intrinsic(env, "sqrt", [v]), x)
+        return finish(env, how, fmt, bits, nan, x)
 
     return run
 
@@ -108,15 +116,13 @@ def fma(fmt: FloatFormat) -> Op:
 
     def run(env: Env, a: Value, b: Value, c: Value) -> Value:
         how = float_mode(fmt, env.mode)
-        require_nearest(how)
         if how.flush_in:
             a, b, c = flush(env, fmt, a), flush(env, fmt, b), flush(env, fmt, c)
         a, b, c = unify(env.b, a, b, c)
-        value = step(env, as_float(env, fmt, a), as_float(env, fmt, b), as_float(env, fmt, c))
-        bits = as_bits(env, fmt, value)
+        bits, nan = _computed(env, "fma", fmt, how, step, a, b, c)
         if env.mode.fp16_ovfl and fmt is F16:
             bits = saturate_f16(env, bits, a, b, c)
-        return finish(env, how, fmt, bits, unordered(env, value), a, b, c)
+        return finish(env, how, fmt, bits, nan, a, b, c)
 
     return run
 

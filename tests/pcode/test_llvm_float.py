@@ -15,7 +15,7 @@ from mockgpu.pcode.ir import F16, F32, F64, I32, Type
 from mockgpu.pcode.llvm import float_ops
 from mockgpu.pcode.llvm.float_builtins import FLOAT_BUILTINS
 from mockgpu.pcode.llvm.values import NotNative
-from mockgpu.pcode.numeric import Denorm, Mode
+from mockgpu.pcode.numeric import Denorm, Mode, Round
 
 BF16 = Type("bf", 16)
 IEEE = (F16, F32, F64)
@@ -83,12 +83,12 @@ def _check(cases: list[Case], level: str, lanes: int) -> None:
         lab.check(i, *_arguments(case.bits, i))
 
 
-def _arguments(bits: tuple[int, ...], seed: int) -> list[Any]:
+def _arguments(bits: tuple[int, ...], seed: int, count: int = COUNT) -> list[Any]:
     """Every pair or triple of special values, then shaped ones."""
     special = np.meshgrid(*(few(n) for n in bits), indexing="ij") if len(bits) > 1 else [few(bits[0])]
     size = -(-special[0].size // 32) * 32
     return [
-        np.concatenate([np.resize(s.ravel(), size), patterns(n, COUNT, seed * 8 + k)])
+        np.concatenate([np.resize(s.ravel(), size), patterns(n, count, seed * 8 + k)])
         for k, (s, n) in enumerate(zip(special, bits, strict=True))
     ]
 
@@ -145,3 +145,35 @@ def test_scaled_multiply_add(level: str, lanes: int) -> None:
     for i in range(len(cases)):
         a, b, c = (patterns(type.bits, COUNT // 8, i * 3 + k) for k in range(3))
         lab.check(i, a, b, c, _powers(type.bits, len(a), i, wild=0.0))
+
+
+DIRECTED = tuple(
+    Mode(r, r, denorm, Denorm.KEEP, fp16_ovfl=r is Round.ZERO)
+    for r, denorm in ((Round.PLUS_INF, Denorm.KEEP), (Round.MINUS_INF, Denorm.KEEP), (Round.ZERO, Denorm.FLUSH))
+)
+SLOW = 1 << 9
+
+
+@pytest.mark.parametrize("level", ["native", "x86-64-v2"])
+@pytest.mark.parametrize("type", IEEE, ids=str)
+def test_other_rounding_modes(type: Type, level: str) -> None:
+    fmt, bits = num.format_of(type), (type.bits,)
+    names = ("add", "sub") if type is F64 else ("add", "sub", "mul", "div")
+    cases = [
+        Case(f"{op} {type}", mode, bits * 2, float_ops.binary(op, fmt), num.binary(op, fmt))
+        for op in names
+        for mode in DIRECTED
+    ]
+    others = ("rsq", "fract", "rndne") if type is F64 else ("sqrt", "rsq", "rcp", "fract", "rndne", "exp2", "log2")
+    cases += [_builtin_case(name, mode, type) for name in others for mode in DIRECTED]
+    if type is not F64:
+        cases += [_builtin_case("fma", mode, type, type, type) for mode in DIRECTED]
+    lab = Lab(cases, level)
+    for i, case in enumerate(cases):
+        lab.check(i, *_arguments(case.bits, i, SLOW))
+
+
+@pytest.mark.parametrize("op", ["mul", "div"])
+def test_double_precision_products_have_no_native_form_in_other_rounding_modes(op: str) -> None:
+    with pytest.raises(NotNative, match="rounding PLUS_INF"):
+        Lab([Case(op, DIRECTED[0], (64, 64), float_ops.binary(op, num.F64), num.binary(op, num.F64))])
