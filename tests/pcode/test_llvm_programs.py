@@ -28,7 +28,7 @@ MODES = (
 
 @functools.cache
 def cases(family: str) -> list[Case]:
-    """The programs of a family that no family before it has; those on floats with two MODEs."""
+    """The programs of a family that no family before it has; half of those on floats with two MODEs."""
     out = []
     seen = {(is_scalar(k[1]), p) for f in FAMILIES[: FAMILIES.index(family)] for k, p in programs(f).items()}
     for key, program in programs(family).items():
@@ -36,8 +36,10 @@ def cases(family: str) -> list[Case]:
             continue
         number = zlib.crc32(".".join(key).encode())
         lanes = 64 if number % 5 == 0 else 32
-        out.append(Case(key, program, lanes, KEEP))
-        if any(isinstance(x, (ir.Binary, ir.Call, ir.Cast)) and x.type.is_float for x in walk(program.body)):
+        floats = any(isinstance(x, (ir.Binary, ir.Call, ir.Cast)) and x.type.is_float for x in walk(program.body))
+        if not floats or number % 2:
+            out.append(Case(key, program, lanes, KEEP))
+        if floats:
             out.append(Case(key, program, 32, MODES[number % len(MODES)]))
     return out
 
@@ -50,7 +52,7 @@ def test_native_programs_give_what_the_oracle_gives(family: str, part: int) -> N
     for batch in batches(mine, 60):
         lab = Lab(batch)
         refused.update(lab.refused.values())
-        wrong += [r for k in range(len(batch)) if k not in lab.refused and (r := lab.check(k, 10, k)) is not None]
+        wrong += [r for k in range(len(batch)) if k not in lab.refused and (r := lab.check(k, 8, k)) is not None]
     assert not wrong, "\n\n".join(wrong[:5])
     plain = Counter({reason: n for reason, n in refused.items() if not reason.endswith(("_scale", "_sr"))})
     assert plain.total() < 0.05 * len(mine) + 3, plain.most_common(20)

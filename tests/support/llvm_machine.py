@@ -351,6 +351,8 @@ class LlvmMachine:
         if found is not None:
             return found
         width = container(bits)
+        if name == "S0" and name not in self.layout.dwords:  # the register that SRC0 is the number of
+            return self.b.load(self._row("SRC0"), typ=typed(32, self.lanes), align=4)
         if "." in name[-3:]:
             name, k = name.rsplit(".", 1)
             return resize(self.b, self._dword(name, int(k)), width)
@@ -362,6 +364,11 @@ class LlvmMachine:
 
     def write(self, name: str, value: Value, bits: int, mask: Value | None) -> None:
         first = 0
+        if name == "D0" and name not in self.layout.dwords:  # the register that VDST is the number of
+            at = self._row("VDST")
+            old = self.b.load(at, typ=value.type, align=4)
+            self.b.store(self.b.select(self._mask("EXEC"), value, old), at, align=4)
+            return
         if "." in name[-3:]:
             name, first = name.rsplit(".", 1)[0], int(name.rsplit(".", 1)[1])
         count = self.layout.dwords[name]
@@ -373,6 +380,10 @@ class LlvmMachine:
             part = part if mask is None else select(self.b, mask, part, dwords[k])
             dwords[k] = part
         self.pending[name] = dwords
+
+    def _row(self, name: str) -> Value:
+        """Pointer to the vector register of which an operand is the number."""
+        return self._at("vgprs", self.b.shl(self._index(I64(0), self.read(name, 32)), I64(2)))
 
     def has_part(self, name: str, dword: int) -> bool:
         return dword < self.layout.dwords.get(name, 0) and name not in self.layout.fields

@@ -59,8 +59,8 @@ def emit(e: Emitter) -> None:
     if flow_of(e.instruction) is not Flow.GOES_ON:
         _branch(e, program)
         return
-    ctx = _context(e)
-    emit_program(program, ctx)
+    ctx, opcode = _context(e), e.instruction.opcode
+    emit_program(program, ctx, (opcode.family, opcode.table, opcode.name))
     ctx.commit()
     e.next()
 

@@ -213,7 +213,7 @@ def emit(e: Emitter) -> None:
     if i.dpp is not None:
         ctx.bind_shuffle(i.dpp)
     bind(ctx, program)
-    emit_program(program, ctx)
+    emit_program(program, ctx, (i.opcode.family, i.opcode.table, i.opcode.name))
     ctx.commit()
     e.next()
 
