@@ -123,6 +123,11 @@ def quieted(env: Env, fmt: FloatFormat, nan: Value, bits: Value, *operands: Valu
 
 def finish(env: Env, how: FloatMode, fmt: FloatFormat, bits: Value, nan: Value, *operands: Value) -> Value:
     """A result with its NaN (``nan``) made right and its denormals flushed where MODE says so."""
+    defer = getattr(env, "defer", None)
+    if defer is not None:
+        out = flush(env, fmt, bits) if how.flush_out else bits
+        defer.result(out, nan, operands)
+        return out
     bits = rarely(env, nan, bits, lambda: quieted(env, fmt, nan, bits, *operands))
     return flush(env, fmt, bits) if how.flush_out else bits
 

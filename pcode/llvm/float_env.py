@@ -83,6 +83,10 @@ def rarely(env: Env, flags: Value, value: Value, make: Callable[[], Value]) -> V
 
     The builder is left in the block where both ways join.
     """
+    defer = getattr(env, "defer", None)
+    if defer is not None:  # the caller starts again in another way where a flag is set
+        defer.abort(flags)
+        return value
     b = env.b
     cond = any_lane(env, flags)
     before = b.block
