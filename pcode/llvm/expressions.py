@@ -7,7 +7,7 @@ from typing import Any
 
 from mockgpu.pcode import builtins, ir
 from mockgpu.pcode import numeric as num
-from mockgpu.pcode.llvm import integers
+from mockgpu.pcode.llvm import integers, wide
 from mockgpu.pcode.llvm.context import LlvmContext
 from mockgpu.pcode.llvm.convert import cast_floats
 from mockgpu.pcode.llvm.float_builtins import FLOAT_BUILTINS
@@ -28,6 +28,7 @@ from mockgpu.pcode.llvm.values import (
     select,
     unify,
 )
+from mockgpu.pcode.llvm.wide import Wide
 from mockgpu.pcode.numeric_mode import Mode
 from mockgpu.pcode.oracle_expr import _SELF_FLUSHING, _is_two, _narrow_comparison, walk
 
@@ -47,7 +48,7 @@ class Expressions:
         self.mode: Mode = ctx.mode
         self.features = ctx.features
         self.defer = getattr(ctx, "defer", None)
-        self.locals: dict[str, Value] = {}
+        self.locals: dict[str, Value | Wide] = {}
         self.arrays: dict[str, list[Value]] = {}
         self.results: dict[str, Result] = {}
         self.conds: tuple[tuple[Value, bool], ...] = ()
@@ -128,8 +129,30 @@ class Expressions:
     def _read(self, name: str, bits: int) -> Value:
         return integers.cut(self.b, self.ctx.read(name, bits), bits)
 
+    def wide_value(self, e: ir.Expr) -> Wide:
+        """A value of more than 64 bits as dwords."""
+        bits, inner = e.type.bits, e
+        while isinstance(inner, ir.Bitcast) and inner.x.type.bits == bits:
+            inner = inner.x
+        if isinstance(inner, ir.Const):
+            return wide.wide_constant(inner.value, bits)
+        if isinstance(inner, ir.Local):
+            found = self.locals.get(inner.name)
+            return found if isinstance(found, Wide) else wide.wide_constant(0, bits)
+        if isinstance(inner, ir.Operand) and self.in_parts(inner.name, bits):
+            return Wide(tuple(self.read_operand(f"{inner.name}.{k}", 32) for k in range(bits // 32)))
+        return wide.split(self.b, self.value(e), bits)
+
+    def in_parts(self, name: str, bits: int) -> bool:
+        """Whether all dwords of an operand can be read or written alone."""
+        return (
+            bits % 32 == 0 and name not in self.results and all(self.ctx.has_part(name, k) for k in range(bits // 32))
+        )
+
     def _local(self, e: ir.Local) -> Value:
         found = self.locals.get(e.name)
+        if isinstance(found, Wide):
+            return resize(self.b, wide.whole(self.b, found), container(e.type.bits))
         return constant(0, container(e.type.bits)) if found is None else resize(self.b, found, container(e.type.bits))
 
     def _element(self, e: ir.Element) -> Value:
@@ -149,7 +172,12 @@ class Expressions:
     def _bits(self, e: ir.Bits) -> Value:
         if isinstance(e.base, ir.Operand) and e.base.type.bits > 32 and (part := self._part(e, e.base)) is not None:
             return part
-        return integers.extract(self.b, self.value(e.base, raw=True), self.value(e.lo), e.type.bits)
+        lo = self.value(e.lo)
+        if isinstance(e.base, ir.Local) and (at := integers.known(lo)) is not None and e.type.bits <= wide.NARROW:
+            held = self.locals.get(e.base.name)
+            if isinstance(held, Wide):
+                return wide.extract(self.b, held, at, e.type.bits)
+        return integers.extract(self.b, self.value(e.base, raw=True), lo, e.type.bits)
 
     def _part(self, e: ir.Bits, base: ir.Operand) -> Value | None:
         """Only the dwords that are needed, if the context can read them alone."""

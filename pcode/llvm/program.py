@@ -12,11 +12,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from mockgpu.pcode import ir
-from mockgpu.pcode.llvm import integers, tuned
+from mockgpu.pcode.llvm import integers, tuned, wide
 from mockgpu.pcode.llvm.context import LlvmContext
 from mockgpu.pcode.llvm.expressions import Expressions, is_float_operand
 from mockgpu.pcode.llvm.results import Result, merge
 from mockgpu.pcode.llvm.values import NotNative, Value, constant, container, same, select
+from mockgpu.pcode.llvm.wide import Wide
 from mockgpu.pcode.numeric_mode import Round
 from mockgpu.pcode.oracle import _arrays, _loop_types, _read_early, _tests_only, _written
 from mockgpu.pcode.oracle_expr import walk
@@ -81,7 +82,7 @@ def emit_program(program: ir.Program, ctx: LlvmContext, opcode: tuple[str, str, 
 class _Variables:
     """Everything that statements change and that arms of a condition have their own of."""
 
-    locals: dict[str, Value]
+    locals: dict[str, Value | Wide]
     arrays: dict[str, list[Value]]
     results: dict[str, Result]
 
@@ -114,7 +115,8 @@ class Statements(Expressions):
     def _declare(self, x: ir.Declare) -> None:
         zero = constant(0, container(x.type.bits))
         if x.length is None:
-            self.locals[x.name] = zero
+            bits = x.type.bits
+            self.locals[x.name] = wide.wide_constant(0, bits) if wide.is_wide(bits) else zero
         else:
             self.arrays[x.name] = [zero] * x.length
 
@@ -175,9 +177,14 @@ class Statements(Expressions):
             out.results[name] = merge(self.b, cond, a.results.get(name), b.results.get(name))
         return out
 
-    def _joined(self, cond: Value, x: Value | None, y: Value | None) -> Value:
+    def _joined(self, cond: Value, x: Value | Wide | None, y: Value | Wide | None) -> Value | Wide:
         if x is y:
             return x
+        if isinstance(x, Wide) or isinstance(y, Wide):
+            given = x if isinstance(x, Wide) else y
+            assert isinstance(given, Wide)
+            zero = Wide((constant(0, 32),) * len(given.dwords))
+            return wide.choose(self.b, cond, zero if x is None else x, zero if y is None else y)
         if x is None or y is None:
             given = y if x is None else x
             zero = same(given, 0)
@@ -204,10 +211,24 @@ class Statements(Expressions):
     # -- assignment ---------------------------------------------------------------------------------------------------
 
     def _assign(self, x: ir.Assign) -> None:
+        if wide.is_wide(x.value.type.bits):
+            self._assign_wide(x)
+            return
         value = self.value(x.value)
         if self.flush and is_float_operand(x.target) and not _is_arithmetic(x.value):
             value = self.flushed_output(x.target.type, value)
         self.store(x.target, value)
+
+    def _assign_wide(self, x: ir.Assign) -> None:
+        target, bits = x.target, x.value.type.bits
+        value = self.wide_value(x.value)
+        if isinstance(target, ir.Local):
+            self.locals[target.name] = value
+        elif isinstance(target, ir.Operand) and self.in_parts(target.name, bits):
+            for k, part in enumerate(value.dwords):
+                self._write(f"{target.name}.{k}", part, 32)
+        else:
+            self.store(target, integers.cut(self.b, wide.whole(self.b, value), bits))
 
     def store(self, target: ir.Expr, value: Value) -> None:
         """Write to a place under the predicate."""
@@ -262,6 +283,14 @@ class Statements(Expressions):
         lo = self.value(target.lo)
         if integers.known(lo) == 0 and bits == width:
             self.store(base, value)
+            return
+        held, at = self.locals.get(base.name) if isinstance(base, ir.Local) else None, integers.known(lo)
+        if isinstance(base, ir.Local) and isinstance(held, Wide):
+            if at is None:
+                new = integers.insert(self.b, self.value(base, raw=True), width, lo, value, bits)
+                self.locals[base.name] = wide.split(self.b, new, width)
+            else:
+                self.locals[base.name] = wide.insert(self.b, held, at, value, bits)
             return
         if isinstance(base, ir.Operand) and width > 32 and self._put_parts(base.name, lo, value, bits):
             return

@@ -13,7 +13,11 @@ from mockgpu.pcode.llvm.values import Builder, Value, broadcast, lanes_of, same,
 
 def lane_moves() -> dict[str, Callable[[Any], bool]]:
     """The forms by name of the opcode."""
-    return {"V_PERMLANE16_B32": _permuted(0), "V_PERMLANEX16_B32": _permuted(1), "V_PERMLANE64_B32": _halves_swapped}
+    return {
+        "V_PERMLANE16_B32": _permuted(0),
+        "V_PERMLANEX16_B32": _permuted(1),
+        "V_PERMLANE64_B32": _halves_swapped,
+    }
 
 
 def _vector(numbers: list[int]) -> llvm.Constant:
