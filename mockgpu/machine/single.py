@@ -11,9 +11,9 @@ from mockgpu.isa.arch import Arch
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.operands import Register
 from mockgpu.isa.registers import Kind
-from mockgpu.machine.engine import OracleEngine
 from mockgpu.machine.image_resource import descriptor
 from mockgpu.machine.memory import Memory
+from mockgpu.machine.oracle_engine import OracleEngine
 from mockgpu.machine.vectors import HSA_MODE, HostMemory
 from mockgpu.machine.waves import EXEC, Batch
 

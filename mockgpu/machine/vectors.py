@@ -20,9 +20,9 @@ import numpy as np
 from mockgpu.isa.arch import get_arch
 from mockgpu.isa.decode import decode_all
 from mockgpu.isa.errors import DecodeError
-from mockgpu.machine.engine import OracleEngine
 from mockgpu.machine.memory import PAGE, Memory
 from mockgpu.machine.operands import container
+from mockgpu.machine.oracle_engine import OracleEngine
 from mockgpu.machine.waves import EXEC, VCC, Batch
 from mockgpu.pcode import numeric
 

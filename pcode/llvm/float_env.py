@@ -69,7 +69,14 @@ def intrinsic(env: Env, name: str, args: Sequence[Value], result: ir.Type | None
     return env.b.call(function, list(args))
 
 
-def any_lane(env: Env, flags: Value) -> Value:
+class Builds(Protocol):
+    """Whatever has a builder."""
+
+    @property
+    def b(self) -> Builder: ...
+
+
+def any_lane(env: Builds, flags: Value) -> Value:
     """Whether a flag is set in any lane: one ``i1``."""
     lanes = lanes_of(flags)
     if lanes == 1:

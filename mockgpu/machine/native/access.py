@@ -66,7 +66,7 @@ class Access:
         inside = b.and_(inside, b.icmp_unsigned("<=", end, broadcast(b, high, self.lanes)))
         inside = b.and_(inside, b.icmp_unsigned("<", addr, end))
         missing = b.and_(active, b.not_(inside))
-        with self.e.unlikely(any_lane(_Env(self), missing)):
+        with self.e.unlikely(any_lane(self, missing)):
             b.store(addr, self.e.context_at("lane_addresses"), align=8)
             bits = resize(b, self.e.packed(active), 64)
             allowed = b.call(bounds.check(self.e.module), [self.e.context, bits, I64(size), I64(access)])
@@ -82,7 +82,7 @@ class Access:
         wrong = b.icmp_unsigned("!=", addr, b.add(broadcast(b, first, self.lanes), row))
         wrong = b.and_(wrong, active)
         lane0 = b.extract_element(active, I32(0))
-        return b.and_(lane0, b.not_(any_lane(_Env(self), wrong))), first
+        return b.and_(lane0, b.not_(any_lane(self, wrong))), first
 
     def load(self, addr: Value, bits: int, active: Value, dwords: int = 1, limit: Value | None = None) -> list[Value]:
         """``dwords`` values of ``bits`` bits from consecutive places of every active lane; the others get 0.
@@ -380,13 +380,6 @@ class Access:
     def load_one(self, addr: Value, bits: int) -> Value:
         """A value from one address that has been checked."""
         return self.b.load(self.b.inttoptr(addr, PTR), typ=ir.IntType(bits), align=1)
-
-
-class _Env:
-    """What any_lane needs."""
-
-    def __init__(self, access: Access):
-        self.b = access.b
 
 
 def _joined_values(b: ir.IRBuilder, found: list[tuple[ir.Block, list[Value]]], k: int) -> Value:

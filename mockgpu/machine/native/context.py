@@ -23,7 +23,9 @@ from mockgpu.pcode.llvm.values import (
     broadcast,
     constant,
     container,
+    interleaved,
     lanes_of,
+    parted,
     resize,
     select,
     width_of,
@@ -176,7 +178,7 @@ class NativeContext:
             if bits <= 32:
                 return self.e.vector(offset)
             if bits <= 64:
-                return self.e.vector64(offset)
+                return interleaved(self.b, self.e.vector(offset), self.e.vector(offset, 1))
             return self._wide(offset, container(bits))
 
         return read
@@ -318,6 +320,8 @@ def dword(b: Builder, value: Value, k: int) -> Value:
     width = width_of(value)
     if width <= 32:
         return resize(b, value, 32) if k == 0 else constant(0, 32, lanes_of(value))
+    if width == 64 and lanes_of(value) > 1 and not isinstance(value, ir.Constant):
+        return parted(b, value, k)
     if k:
         value = b.lshr(value, constant(32 * k, width, lanes_of(value)))
     return resize(b, value, 32)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir as llvm
 
 from mockgpu.machine.native.context import NativeContext
 from mockgpu.machine.native.emitter import I64, PTR, Emitter
 from mockgpu.machine.native.layout import READ, WRITE
+from mockgpu.machine.native.memory_context import MemoryContext
 from mockgpu.pcode import ir
 from mockgpu.pcode.llvm.float_env import any_lane
 from mockgpu.pcode.llvm.program import emit_program
 from mockgpu.pcode.llvm.values import NotNative, Value, broadcast, container, resize, same
-
-if TYPE_CHECKING:
-    from mockgpu.machine.native.emit_memory import MemoryContext
 
 _LDS = "lds"
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import ConfigError
-from mockgpu.machine.engine import OracleEngine
 from mockgpu.machine.launch import Launch, LaunchStats
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.native import host
@@ -23,6 +22,7 @@ from mockgpu.machine.native.team import Team
 from mockgpu.machine.native.tier import Tier, When
 from mockgpu.machine.native.worker import RUN, Frame, Template, Worker
 from mockgpu.machine.observer import Observer
+from mockgpu.machine.oracle_engine import OracleEngine
 from mockgpu.machine.waves import Batch
 
 _FRAMES = 64  # kinds of launches whose memory is kept
