@@ -117,3 +117,20 @@ def select(b: Builder, cond: Value, a: Value, c: Value) -> Value:
     else:
         a, c = unify(b, a, c)
     return b.select(cond, a, c)
+
+
+def interleaved(b: Builder, low: Value, high: Value) -> Value:
+    """``<n x i64>`` of dwords by lane, by shuffles: hosts have those for less than extending and shifting."""
+    lanes = lanes_of(low)
+    dword = ir.IntType(32)
+    order = ir.Constant(ir.VectorType(dword, 2 * lanes), [k + half for k in range(lanes) for half in (0, lanes)])
+    return b.bitcast(b.shuffle_vector(low, high, order), ir.VectorType(ir.IntType(64), lanes))
+
+
+def parted(b: Builder, value: Value, k: int) -> Value:
+    """Dword ``k``, 0 or 1, of ``<n x i64>``."""
+    lanes = lanes_of(value)
+    dword = ir.IntType(32)
+    words = b.bitcast(value, ir.VectorType(dword, 2 * lanes))
+    order = ir.Constant(ir.VectorType(dword, lanes), [2 * i + k for i in range(lanes)])
+    return b.shuffle_vector(words, ir.Constant(words.type, ir.Undefined), order)
