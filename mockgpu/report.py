@@ -11,8 +11,9 @@ from typing import Any
 
 from mockgpu import __version__, compiler, settings, target
 from mockgpu.isa.errors import MockGPUError
+from mockgpu.machine.engine import describe_engine
 
-PACKAGES = ("tinygrad", "numpy", "lark", compiler.WHEEL)
+PACKAGES = ("tinygrad", "numpy", "lark", "llvmlite", compiler.WHEEL)
 
 
 def collect(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def collect(environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         plan = target.plan(environ.get("DEV", ""), values.arch)
         facts["emulated"] = {"DEV": plan.dev, "arch": plan.arch, "devices": values.devices, "engine": values.engine}
+        facts["engine"] = describe_engine(values.engine)
         facts["compiler"] = str(compiler.choose(plan.arch, dict(environ)))
     except MockGPUError as e:
         facts["problems"].append(str(e))

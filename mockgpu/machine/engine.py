@@ -13,7 +13,7 @@ from mockgpu.machine.oracle_engine import OracleEngine
 if TYPE_CHECKING:
     from mockgpu.machine.native.tier import When
 
-__all__ = ["ENGINES", "OracleEngine", "make_engine"]
+__all__ = ["ENGINES", "OracleEngine", "describe_engine", "make_engine"]
 
 log = logging.getLogger("mockgpu.machine")
 
@@ -33,9 +33,10 @@ def _native(when: When) -> _Maker:
 
 def _auto(arch: Arch, host_level: str = "native") -> Engine:
     """The native engine, or the oracle on a host for which no native code can be made; then the log says so."""
-    from mockgpu.machine.native.host import HostError
+    from mockgpu.machine.native.host import HostError, check_available
 
     try:
+        check_available()
         return _native("hot")(arch, host_level)
     except HostError as error:
         log.warning("%s; the kernels run on the oracle engine, which is slow", error)
@@ -52,6 +53,27 @@ ENGINES: dict[str, _Maker] = {
     "threaded": _native("never"),
     "jit": _native("first"),
 }
+
+
+#: What each engine does, in a few words.
+_ABOUT = {
+    "auto": "native code, compiled together where it is hot",
+    "oracle": "the pseudocode evaluated by numpy",
+    "threaded": "native code, one handler per instruction",
+    "jit": "native code, compiled together before it first runs",
+}
+
+
+def describe_engine(name: str) -> str:
+    """What would execute the kernels, and why: ``name`` is one of ENGINES."""
+    from mockgpu.machine.native.host import HostError, check_available
+
+    if name != "oracle":
+        try:
+            check_available()
+        except HostError as error:
+            return f"{name} (the oracle stands in: {error})" if name == "auto" else f"{name} (cannot run: {error})"
+    return f"{name} ({_ABOUT[name]})"
 
 
 def make_engine(arch: Arch, name: str = "oracle", host_level: str = "native") -> Engine:

@@ -139,7 +139,14 @@ def test_the_state_counts_signals_and_members() -> None:
       s_cbranch_scc1 over
       s_barrier_signal -1
       {state(-1)}
-    over:
+      s_branch done
+    over:  // a wave that ends is no member any more: stay until the signal is there
+      s_get_barrier_state s9, -1
+      s_wait_kmcnt 0x0
+      s_lshr_b32 s9, s9, 16
+      s_cmp_eq_u32 s9, 0
+      s_cbranch_scc1 over
+    done:
     """
     assert run_waves(body, waves=3).words[2] == 1 << 16 | 3 << 4 | 1
     assert run_waves(state(0), waves=3).words[0] == 0

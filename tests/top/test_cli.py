@@ -23,7 +23,7 @@ def cli(*args: str, cwd: Path | None = None, **env: str) -> subprocess.Completed
 def test_info_json_tells_what_would_be_emulated() -> None:
     facts = json.loads(cli("info", "--json", "--arch", "gfx1201", "--devices", "2").stdout)
     assert facts["problems"] == [] and facts["version"] == mockgpu.__version__
-    assert facts["emulated"] == {"DEV": "MOCKKFD+AMD:LLVM", "arch": "gfx1201", "devices": 2, "engine": "oracle"}
+    assert facts["emulated"] == {"DEV": "MOCKKFD+AMD:LLVM", "arch": "gfx1201", "devices": 2, "engine": "auto"}
     assert "LLVM" in facts["compiler"] and facts["versions"]["tinygrad"].startswith("0.14")
     assert facts["settings"]["MOCKGPU_ARCH"] == "gfx1201" and facts["settings"]["MOCKGPU_VRAM"] == "board"
     assert set(facts["caches"]) == {"compilers that proved themselves", "kernels (tinygrad)"}
@@ -32,7 +32,7 @@ def test_info_json_tells_what_would_be_emulated() -> None:
 def test_info_is_readable() -> None:
     result = cli("info")
     assert result.returncode == 0
-    for word in ("gfx1100", "MOCKKFD+AMD:LLVM", "oracle", "MOCKGPU_TIMEOUT: 60", "LLVM"):
+    for word in ("gfx1100", "MOCKKFD+AMD:LLVM", "auto (native code", "MOCKGPU_TIMEOUT: 60", "LLVM"):
         assert word in result.stdout
 
 
@@ -63,7 +63,7 @@ def test_info_lists_problems_and_ends_with_1() -> None:
     [
         (("--arch", "gfx9"), "MOCKGPU_ARCH='gfx9' is not understood; good values are: gfx1100"),
         (("--devices", "99"), "MOCKGPU_DEVICES='99' is not understood; good values are: 1 to 64"),
-        (("--engine", "x"), "MOCKGPU_ENGINE='x' is not understood; good values are: oracle"),
+        (("--engine", "x"), "MOCKGPU_ENGINE='x' is not understood; good values are: auto, oracle, threaded, jit"),
     ],
 )
 def test_bad_options_are_refused_with_the_good_values(args: tuple[str, ...], message: str) -> None:

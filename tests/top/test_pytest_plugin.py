@@ -18,7 +18,7 @@ def test_sum(n):
     assert Device.DEFAULT == "AMD"
 """
 NO_GPU = "def test_nothing(): pass"
-HEADER = r"mockgpu: 6 x AMD gfx1100, engine oracle, compiler .*LLVM \d+.*"
+HEADER = r"mockgpu: 6 x AMD gfx1100, engine auto, compiler .*LLVM \d+.*"
 CLOSING = re.compile(r"^mockgpu: ([\d,]+) kernels?, ([\d,]+) wave-instructions?, ([\d,]+) faults?(.*)$", re.M)
 
 

@@ -139,7 +139,7 @@ def test_a_file_that_holds_no_vectors_ends_with_2(tmp_path: Path, content: str, 
 def test_bad_arguments_end_with_2(write: Any) -> None:
     assert "No such file" in invoke("/nowhere.jsonl").output
     result = invoke(write(MOVE), "--engine", "x")
-    assert result.exit_code == 2 and "good values are: oracle" in result.output
+    assert result.exit_code == 2 and "good values are: auto, oracle" in result.output
 
 
 def test_unasserted_bits_are_not_marked() -> None:

@@ -9,6 +9,7 @@ import functools
 import platform
 import sys
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from mockgpu.isa.errors import ConfigError, MockGPUError
@@ -106,6 +107,14 @@ def host_levels() -> tuple[str, ...]:
     if _machine() != "x86_64":
         return (NATIVE,)
     return (NATIVE, *(name for name, features in X86_LEVELS.items() if _host_has(features)))
+
+
+def check_available() -> None:
+    """Raises HostError on a machine for which no native code can be made. Does not load LLVM."""
+    if _machine() not in ("x86_64", "aarch64") or sys.platform == "win32":
+        raise HostError(f"native code is made for x86-64 and AArch64, not for {_machine()} on {sys.platform}")
+    if find_spec("llvmlite") is None:
+        raise HostError("native code needs llvmlite, which is not installed")
 
 
 def identity(level: str = NATIVE) -> str:
