@@ -140,11 +140,10 @@ def test_the_state_counts_signals_and_members() -> None:
       s_barrier_signal -1
       {state(-1)}
       s_branch done
-    over:  // a wave that ends is no member any more: stay until the signal is there
+    over:  // a wave that ends is no member any more: stay until anything has changed
       s_get_barrier_state s9, -1
       s_wait_kmcnt 0x0
-      s_lshr_b32 s9, s9, 16
-      s_cmp_eq_u32 s9, 0
+      s_cmp_eq_u32 s9, 0x31
       s_cbranch_scc1 over
     done:
     """
