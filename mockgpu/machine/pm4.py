@@ -6,7 +6,7 @@ import functools
 import importlib
 from collections.abc import Mapping
 
-from mockgpu.machine.errors import PacketError
+from mockgpu.machine.errors import PacketError, PageFault
 from mockgpu.machine.pm4_packets import HANDLERS
 from mockgpu.machine.queue import Frame, Outcome, Packet, QueueHost, RingQueue, Status, Wait
 
@@ -14,6 +14,7 @@ TYPE2_FILLER = 0x80000000
 #: A NOP whose count field is all ones is the header alone.
 ONE_DWORD_NOP = 0xFFFF1000
 _COUNT_MASK = 0x3FFF
+_AHEAD = 16  # dwords looked at together: most packets are shorter
 
 
 @functools.cache
@@ -51,7 +52,11 @@ class Pm4Queue(RingQueue):
         self.xcc = xcc
 
     def _execute(self, frame: Frame) -> Outcome:
-        header = frame.peek(self.host.memory, 1)[0]
+        try:
+            words = frame.peek(self.host.memory, min(frame.available, _AHEAD))
+        except PageFault:  # perhaps only behind this packet
+            words = frame.peek(self.host.memory, 1)
+        header = words[0]
         if header in (TYPE2_FILLER, ONE_DWORD_NOP):
             frame.read += frame.run_length(self.host.memory, header)
             return Outcome(Status.RETIRED, "NOP")
@@ -62,7 +67,8 @@ class Pm4Queue(RingQueue):
         count = (header >> 16 & _COUNT_MASK) + 2
         if not self.whole(frame, count, name):
             return Outcome(Status.NEED_INPUT)
-        packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, self.place(frame))
+        words = words[:count] if count <= len(words) else frame.peek(self.host.memory, count)
+        packet = Packet(name, opcode, words, frame.offset, None if frame.ring else frame.base)
         self.packet = packet
         return self.finish(frame, packet, self._handle(packet))
 

@@ -68,14 +68,21 @@ NEED_INPUT = Outcome(Status.NEED_INPUT)
 class Packet:
     """A decoded packet header with its operands: ``words`` are all dwords, header included.
 
-    ``offset`` is the dword offset of the header in its ring or indirect buffer, ``place`` that place in words.
+    ``offset`` is the dword offset of the header in its ring, or in the indirect buffer at byte address ``buffer``.
     """
 
     name: str
     opcode: int
     words: tuple[int, ...]
     offset: int
-    place: str
+    buffer: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the packet stands, in words."""
+        if self.buffer is None:
+            return f"ring dword {self.offset:#x}"
+        return f"dword {self.offset:#x} of the indirect buffer at {self.buffer:#x}"
 
     def address(self, index: int) -> int:
         """The 64-bit value of dwords ``index`` (low) and ``index + 1`` (high)."""

@@ -67,7 +67,8 @@ class SdmaQueue(RingQueue):
         count = self._length(frame, name, header)
         if count is None or not self.whole(frame, count, name):
             return Outcome(Status.NEED_INPUT)
-        packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, self.place(frame))
+        buffer = None if frame.ring else frame.base
+        packet = Packet(name, opcode, frame.peek(self.host.memory, count), frame.offset, buffer)
         self.packet = packet
         return self.finish(frame, packet, _HANDLERS[name](self, packet))
 
@@ -89,7 +90,7 @@ class SdmaQueue(RingQueue):
 
     def _unsupported(self, frame: Frame, name: str, header: int) -> PacketError:
         words = frame.peek(self.host.memory, min(8, frame.available))
-        packet = Packet(name, header & 0xFF, words, frame.offset, self.place(frame))
+        packet = Packet(name, header & 0xFF, words, frame.offset, None if frame.ring else frame.base)
         return self.reject(packet, f"this SDMA packet (sub-opcode {header >> 8 & 0xFF}) is not supported")
 
 
