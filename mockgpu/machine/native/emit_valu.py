@@ -9,7 +9,7 @@ from mockgpu.isa.instruction import Operand, Sdwa
 from mockgpu.isa.registers import VGPR_BASE
 from mockgpu.machine import modifiers
 from mockgpu.machine.matrix_ops import is_matrix_name
-from mockgpu.machine.native import emit_modifiers, emit_sdwa
+from mockgpu.machine.native import emit_matrix, emit_modifiers, emit_sdwa
 from mockgpu.machine.native.context import NativeContext, Reader, Writer
 from mockgpu.machine.native.emit_dpp import Shuffled
 from mockgpu.machine.native.emitter import I32, I64, Emitter
@@ -203,7 +203,8 @@ def emit(e: Emitter) -> None:
         e.next()
         return
     if is_matrix_name(i.opcode.name):
-        raise NotNative("matrix instruction")
+        emit_matrix.emit(e)
+        return
     program = halves_apart(opcode_program(i.opcode, i.arch.name))
     if any(name.startswith(("MODE", "WAVE_MODE")) for name in program.writes):
         raise NotNative("MODE is written")

@@ -28,7 +28,7 @@ assert HEADER.itemsize <= SGPR
 #: The context of a thread. Ranges ``*_lo``, ``*_hi`` are the last mappings hit; ``maps_*`` sorted tables of mappings
 #: (first bytes, ends, one byte of permissions). ``exit_record`` and ``fault_*`` say where and why native code returned.
 #: ``aborts`` counts regions of the second tier that were given up; ``lane_*`` are room for what helpers of one
-#: instruction are given by lane.
+#: instruction are given by lane, ``matrix`` for the elements of matrices.
 CONTEXT = np.dtype(
     [
         ("read_lo", "u8"), ("read_hi", "u8"), ("write_lo", "u8"), ("write_hi", "u8"),
@@ -43,6 +43,7 @@ CONTEXT = np.dtype(
         ("id_x", "i8"), ("id_y", "i8"), ("id_z", "i8"), ("packed_ids", "i8"),
         ("entry_record", "u8"), ("entry_pc", "i8"), ("mode", "i8"), ("returns_at_end", "i8"), ("aborts", "i8"),
         ("lane_addresses", "u8", (64,)), ("lane_values", "u8", (64,)), ("lane_data", "u4", (512,)),
+        ("matrix", "u1", (32768,)),
     ],
     align=True,
 )  # fmt: skip
