@@ -76,8 +76,10 @@ class NativeEngine:
             launch, space, memory, timeout,
         )  # fmt: skip
         team.execute(entry)
+        blocks = sum(int(worker.counters.sum()) for worker in team.workers)
+        aborts = sum(int(worker.context["aborts"]) for worker in team.workers)
         statistics = _statistics(team)
-        self.tier.executed(entry.translation, first.template.kind)
+        self.tier.executed(entry.translation, first.template.kind, blocks, aborts)
         return statistics
 
     def run_code(self, batch: Batch, memory: Memory, end: int, *, timeout: float = 60.0) -> Counter[str]:

@@ -21,6 +21,8 @@ log = logging.getLogger("mockgpu.native")
 
 #: Executed instructions of a translation after which its hot blocks are compiled, and what makes a block hot.
 THRESHOLD, HOT_SHARE = 1 << 22, 64
+#: Regions that a launch may give up, and the share of its blocks (one in so many) from which on it costs too much.
+_MOST_ABORTS, _ABORT_SHARE = 1000, 8
 When = Literal["never", "hot", "first"]
 
 
@@ -38,8 +40,10 @@ class Tier:
             translation.tiered = True
             self._compile(translation, list(range(len(translation.runs))), kind)
 
-    def executed(self, translation: Translation, kind: Kind) -> None:
-        """Code has executed; ``translation.executed`` is up to date."""
+    def executed(self, translation: Translation, kind: Kind, blocks: int, aborts: int) -> None:
+        """A launch has executed ``blocks`` blocks, and given up ``aborts`` regions of compiled segments."""
+        if aborts > _MOST_ABORTS and aborts * _ABORT_SHARE > blocks:
+            self._take_back(translation)
         if self.when != "hot" or translation.tiered:
             return
         total = translation.executed.total()
@@ -50,6 +54,12 @@ class Tier:
         if self._pool is None or self._process != os.getpid():  # a forked process has no threads
             self._pool, self._process = ThreadPoolExecutor(1, "mockgpu-jit"), os.getpid()
         self._pool.submit(self._in_background, translation, blocks, kind)
+
+    @staticmethod
+    def _take_back(translation: Translation) -> None:
+        """Let the handlers serve again: the data has NaN, or addresses in many mappings, nearly everywhere."""
+        count = translation.count
+        translation.records["handler"][:count] = translation.records["handler"][count:]
 
     def _in_background(self, translation: Translation, blocks: list[int], kind: Kind) -> None:
         try:

@@ -128,7 +128,7 @@ class Worker:
         c["grid_x"], c["grid_y"] = launch.grid[0], launch.grid[1]
         c["start_x"], c["start_y"], c["start_z"] = launch.start
         c["entry_pc"], c["entry_record"] = launch.entry, entry.record
-        c["live"] = c["ended"] = c["current"] = 0
+        c["live"] = c["ended"] = c["current"] = c["aborts"] = 0
         c["budget"], c["turns"] = SLICE, TURNS
         c["returns_at_end"] = int(self.template.dynamic_vgprs is not None)
         self.fresh_group()
