@@ -49,9 +49,11 @@ class Team:
             self._work(first, entry)
         except BaseException:
             self._stop()
-            raise
-        finally:
             self._wait()
+            raise
+        faults = [fault for fault in self._wait() if fault is not None]
+        if faults:
+            raise faults[0]
 
     def resume(self, worker: Worker) -> None:
         """Run waves that have been put into a worker, to their end."""
@@ -119,9 +121,6 @@ class Team:
             worker.context["turns"] = 0
             worker.context["budget"] = -1
 
-    def _wait(self) -> None:
-        """Wait for the other threads; the first fault of one of them is raised, unless another is on its way."""
-        faults = [helper.exception() for helper in self._helpers]
-        for fault in faults:
-            if fault is not None:
-                raise fault
+    def _wait(self) -> list[BaseException | None]:
+        """Wait for the other threads; what each of them raised."""
+        return [helper.exception() for helper in self._helpers]
