@@ -75,11 +75,13 @@ class NativeEngine:
             self._run, lambda n: self._worker(frame, launch, n), size, self._pool(size),
             launch, space, memory, timeout,
         )  # fmt: skip
+        kind = first.template.kind
+        team.on_turns = lambda worker: self.tier.running(entry.translation, kind, worker.counters)
         team.execute(entry)
         blocks = sum(int(worker.counters.sum()) for worker in team.workers)
         aborts = sum(int(worker.context["aborts"]) for worker in team.workers)
         statistics = _statistics(team)
-        self.tier.executed(entry.translation, first.template.kind, blocks, aborts)
+        self.tier.executed(entry.translation, kind, blocks, aborts)
         return statistics
 
     def run_code(self, batch: Batch, memory: Memory, end: int, *, timeout: float = 60.0) -> Counter[str]:

@@ -23,7 +23,10 @@ _ALONE = 1
 
 
 class Team:
-    """Runs ``launch``. ``run`` is the native run loop, ``worker(n)`` gives the n-th worker, of at most ``size``."""
+    """Runs ``launch``. ``run`` is the native run loop, ``worker(n)`` gives the n-th worker, of at most ``size``.
+
+    ``on_turns`` is called now and then while the first worker is at work.
+    """
 
     def __init__(
         self, run: Callable[[int], int], worker: Callable[[int], Worker], size: int, pool: ThreadPoolExecutor | None,
@@ -36,6 +39,7 @@ class Team:
         self._next = ctypes.c_int64(0)
         self._callouts = threading.Lock()  # the oracle's steps and the translator are not made for several threads
         self._helpers: list[Future[None]] = []
+        self.on_turns: Callable[[Worker], None] = lambda worker: None
         self._stopped = False
         self._deadline = time.monotonic() + timeout
         self._ended = 0
@@ -72,6 +76,8 @@ class Team:
         while not self._stopped and (reason := run(address)) != Reason.DONE:
             if reason == Reason.TURNS:
                 context["turns"] = TURNS
+                if worker.number == 0:
+                    self.on_turns(worker)
                 if entry is not None and worker.number == 0 and self.size > 1 and not self._helpers:
                     self._call_help(entry)
             else:

@@ -8,8 +8,12 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from mockgpu.machine.native import host
 from mockgpu.machine.native.cache import Batch
@@ -44,13 +48,23 @@ class Tier:
         """A launch has executed ``blocks`` blocks, and given up ``aborts`` regions of compiled segments."""
         if aborts > _MOST_ABORTS and aborts * _ABORT_SHARE > blocks:
             self._take_back(translation)
+        self._look_at(translation, kind, translation.executed)
+
+    def running(self, translation: Translation, kind: Kind, counters: npt.NDArray[np.int64]) -> None:
+        """A launch has been at work for a while: ``counters`` say how often each block has executed in it."""
         if self.when != "hot" or translation.tiered:
             return
-        total = translation.executed.total()
-        if total < THRESHOLD:
+        first = translation.first_counter
+        times = counters[first : first + len(translation.lengths)]
+        now = {n: int(t) * translation.lengths[n] for n, t in enumerate(times) if t}
+        self._look_at(translation, kind, translation.executed + Counter(now))
+
+    def _look_at(self, translation: Translation, kind: Kind, executed: Counter[int]) -> None:
+        total = executed.total()
+        if self.when != "hot" or translation.tiered or total < THRESHOLD:
             return
         translation.tiered = True
-        blocks = [block for block, count in translation.executed.items() if count * HOT_SHARE >= total]
+        blocks = [block for block, count in executed.items() if count * HOT_SHARE >= total]
         if self._pool is None or self._process != os.getpid():  # a forked process has no threads
             self._pool, self._process = ThreadPoolExecutor(1, "mockgpu-jit"), os.getpid()
         self._pool.submit(self._in_background, translation, blocks, kind)

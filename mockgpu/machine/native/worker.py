@@ -18,7 +18,7 @@ from mockgpu.machine.native.state import Slot, aligned
 from mockgpu.machine.waves import ACCUMULATION, SCALARS, Batch
 
 #: Instructions that a wave executes before another one gets its turn, and turns after which Python looks at the clock.
-SLICE, TURNS = 1 << 20, 16
+SLICE, TURNS = 1 << 20, 4
 
 
 @dataclass(frozen=True, slots=True)
