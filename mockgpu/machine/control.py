@@ -18,23 +18,12 @@ from mockgpu.isa.instruction import Instruction
 from mockgpu.machine.barrier import BARRIER_STEPS
 from mockgpu.machine.branch import branch, changing, evaluate
 from mockgpu.machine.context import Context
+from mockgpu.machine.control_names import NOTHING
 from mockgpu.machine.messages import message, message_and_halt, message_return
 from mockgpu.machine.semantics import evaluator_of, opcode_program, writes_mode
 from mockgpu.machine.step import Step
 from mockgpu.machine.wave_control import WAVE_STEPS
 from mockgpu.machine.waves import BARRIER, Group
-
-#: Instructions that wait, hint or tell the memory system something: nothing that a program can see here.
-_WAITS = """
-s_waitcnt s_waitcnt_depctr s_wait_idle s_wait_event s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_expcnt s_waitcnt_lgkmcnt
-s_wait_loadcnt s_wait_storecnt s_wait_samplecnt s_wait_bvhcnt s_wait_expcnt s_wait_dscnt s_wait_kmcnt
-s_wait_loadcnt_dscnt s_wait_storecnt_dscnt s_wait_alu s_delay_alu s_nop s_sleep s_sleep_var
-"""
-_HINTS = """
-s_setprio s_clause s_icache_inv s_inst_prefetch s_set_inst_prefetch_distance s_ttracedata s_ttracedata_imm
-s_incperflevel s_decperflevel s_wakeup s_version s_singleuse_vdst s_set_valu_coexec_mode
-"""
-NOTHING = frozenset(f"{_WAITS} {_HINTS}".split())
 
 
 def _barrier(instruction: Instruction) -> Step:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Protocol
 from mockgpu.isa.arch import Arch
 from mockgpu.isa.errors import ConfigError
 from mockgpu.machine.launch import Engine
-from mockgpu.machine.oracle_engine import OracleEngine
 
 if TYPE_CHECKING:
     from mockgpu.machine.native.tier import When
 
-__all__ = ["ENGINES", "OracleEngine", "describe_engine", "make_engine"]
+__all__ = ["ENGINES", "describe_engine", "make_engine"]
 
 log = logging.getLogger("mockgpu.machine")
 
 
 def _oracle(arch: Arch, host_level: str = "native") -> Engine:
+    from mockgpu.machine.oracle_engine import OracleEngine  # all of the pseudocode's side: not where it is not needed
+
     return OracleEngine(arch)
 
 
@@ -40,7 +41,7 @@ def _auto(arch: Arch, host_level: str = "native") -> Engine:
         return _native("hot")(arch, host_level)
     except HostError as error:
         log.warning("%s; the kernels run on the oracle engine, which is slow", error)
-        return OracleEngine(arch)
+        return _oracle(arch)
 
 
 class _Maker(Protocol):

@@ -14,7 +14,7 @@ from mockgpu.machine import lds_load, transpose
 from mockgpu.machine.memory_context import MemoryContext, Space, memory_step
 from mockgpu.machine.operands import APERTURE_SIZE, PRIVATE_APERTURE, SHARED_APERTURE, Reader, constant, scalar_reader
 from mockgpu.machine.semantics import opcode_program
-from mockgpu.machine.space import GLOBAL, LDS, SCRATCH, DwordByDword
+from mockgpu.machine.space import GLOBAL, LDS, SCRATCH
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import Array, Group
 
@@ -26,7 +26,7 @@ _CACHE_CONTROL = frozenset({"global_inv", "global_wb", "global_wbinv"})
 _GEOMETRY_REGISTER = "VGT_GS_MAX_WAVE_ID"
 
 
-class Flat(DwordByDword):
+class Flat:
     """The unified address space: two apertures lead to LDS and scratch, the rest is global."""
 
     name = "flat"
@@ -60,6 +60,23 @@ class Flat(DwordByDword):
     def store(self, g: Group, addr: Array, value: Array, nbytes: int, lanes: Array | None, width: int) -> None:
         for space, at, chosen in self._split(g, addr, lanes):
             space.store(g, at, value, nbytes, chosen, width)
+
+    def load_dwords(self, g: Group, addr: Array, count: int, lanes: Array | None, width: int) -> list[Array]:
+        """``count`` consecutive dwords, each (n, width)."""
+        parts = self._split(g, addr, lanes)
+        if len(parts) == 1:
+            space, at, chosen = parts[0]
+            return space.load_dwords(g, at, count, chosen, width)
+        out = [np.zeros((g.n, width), np.uint32) for _ in range(count)]
+        for space, at, chosen in parts:
+            for row, value in zip(out, space.load_dwords(g, at, count, chosen, width), strict=True):
+                row |= value
+        return out
+
+    def store_dwords(self, g: Group, addr: Array, values: list[Array], lanes: Array | None, width: int) -> None:
+        """Consecutive dwords, each (n, width) or broadcast to it."""
+        for space, at, chosen in self._split(g, addr, lanes):
+            space.store_dwords(g, at, values, chosen, width)
 
 
 FLAT = Flat()

@@ -40,8 +40,11 @@ class Words:
         if not _alignment(at) & (nbytes - 1):
             self._views[nbytes][at >> _SHIFT[nbytes]] = value
             return
-        for k in range(nbytes):
-            self._views[1][at + k] = (value >> value.dtype.type(8 * k)).astype(np.uint8)
+        self._store_bytes(at, np.ascontiguousarray(np.broadcast_to(value, at.shape)), nbytes)
+
+    def _store_bytes(self, at: Addresses, values: npt.NDArray[Any], nbytes: int) -> None:
+        """``nbytes`` bytes of contiguous ``values`` to every address, one address after the other."""
+        self._views[1][at[:, None] + np.arange(nbytes)] = values.view(np.uint8).reshape(at.size, nbytes)
 
     def load_dwords(self, at: Addresses, count: int) -> npt.NDArray[np.uint32]:
         """``count`` consecutive dwords from every address, (count, addresses)."""
@@ -55,8 +58,7 @@ class Words:
         """Consecutive dwords to every address, (addresses, count) and contiguous; of overlapping ones the last wins."""
         count, low = values.shape[1], _alignment(at)
         if low & 3:
-            for k in range(count):
-                self.store(at + 4 * k, values[:, k], 4)
+            self._store_bytes(at, values, 4 * count)
             return
         view, index = self._wide(at, count, low)
         view[index] = values.view(view.dtype).reshape(index.shape)

@@ -6,6 +6,9 @@ import numpy as np
 from support.kernels import lane_program, run
 from support.llvm_mc import require_llvm
 
+from mockgpu.machine.control import SPECIAL
+from mockgpu.machine.control_names import SPECIAL_NAMES
+
 require_llvm()
 
 
@@ -213,3 +216,7 @@ def test_statistics_count_wave_instructions_by_class() -> None:
     ran = run("s_nop 0\nv_mov_b32 v1, 0\ns_mov_b32 s5, 1", block=64)
     assert ran.stats.by_class == {"control": 4, "valu": 2, "salu": 2}
     assert ran.stats.instructions == 8
+
+
+def test_the_names_of_special_instructions_are_those_that_have_steps() -> None:
+    assert set(SPECIAL) == SPECIAL_NAMES

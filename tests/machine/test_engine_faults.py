@@ -12,10 +12,11 @@ from support.llvm_mc import assemble, require_llvm
 
 from mockgpu.isa.arch import get_arch
 from mockgpu.isa.errors import ConfigError
-from mockgpu.machine.engine import OracleEngine, make_engine
+from mockgpu.machine.engine import make_engine
 from mockgpu.machine.errors import GuestFault, IllegalInstruction, KernelTimeout, PageFault, Trap
 from mockgpu.machine.launch import Launch
 from mockgpu.machine.memory import Memory
+from mockgpu.machine.oracle_engine import OracleEngine
 
 require_llvm()
 

@@ -11,9 +11,9 @@ from support.llvm_mc import require_llvm
 
 from mockgpu.isa.arch import get_arch
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.engine import OracleEngine
 from mockgpu.machine.errors import GuestFault, Trap
 from mockgpu.machine.observer import Observer
+from mockgpu.machine.oracle_engine import OracleEngine
 from mockgpu.machine.waves import Batch
 
 require_llvm()

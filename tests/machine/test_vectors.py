@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mockgpu.isa.arch import arch_names, get_arch
-from mockgpu.machine.engine import OracleEngine
+from mockgpu.machine.oracle_engine import OracleEngine
 from mockgpu.machine.vectors import load_vectors, run_vector, target_of
 
 FOLDER = Path(__file__).parents[3] / "shared" / "vectors"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from mockgpu.isa.decode import decode
+from mockgpu.isa.disasm import disassemble
 from mockgpu.isa.errors import DecodeError, MockGPUError
 from mockgpu.machine.errors import Deadlock, GuestFault, IllegalInstruction, KernelTimeout, PageFault, Where
-from mockgpu.machine.execute import build_step
 from mockgpu.machine.launch import Launch
 from mockgpu.machine.memory import Memory
 from mockgpu.machine.native.flow import REFETCHES
@@ -19,10 +19,9 @@ from mockgpu.machine.native.layout import RECORD_BYTES, Reason
 from mockgpu.machine.native.program import Item, Translation
 from mockgpu.machine.native.space import Kind, Space
 from mockgpu.machine.native.worker import SLICE, Worker
-from mockgpu.machine.scheduler import disassembly
 from mockgpu.machine.step import Step
 from mockgpu.machine.waves import BARRIER, ENDED, WAITING, Group
-from mockgpu.pcode.numeric import quiet_ieee
+from mockgpu.pcode.numeric_host import quiet_ieee
 
 #: Native instructions that take as long as one that Python executes.
 _COST = 1 << 14
@@ -109,6 +108,8 @@ class Callouts:
     # -- the oracle's step ------------------------------------------------------------------------------------
 
     def _step(self, item: Item) -> Step:
+        from mockgpu.machine.execute import build_step  # with all of the oracle: few kernels need it
+
         if item.instruction is None:
             return _raising(self._undecodable(item.pc))
         try:
@@ -183,7 +184,7 @@ class Callouts:
 
     def _text(self, pc: int) -> str:
         try:
-            return disassembly(decode(self.space.arch, self._fetch(pc)), pc)
+            return disassemble(decode(self.space.arch, self._fetch(pc)), pc)
         except (MockGPUError, PageFault):
             return ""
 

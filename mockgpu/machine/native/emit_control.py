@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mockgpu.isa.registers import EXEC_LO, VCC_LO
-from mockgpu.machine.control import NOTHING, SPECIAL
+from mockgpu.machine.control_names import NOTHING, SPECIAL_NAMES
 from mockgpu.machine.native.emitter import I8, Emitter
 from mockgpu.machine.native.flow import REFETCHES
 from mockgpu.machine.native.layout import Reason
@@ -37,7 +37,7 @@ _DEBUGGER = "s_cbranch_cdbg"  # no debugger sets the conditions of these
 
 def is_special(mnemonic: str) -> bool:
     """Whether pseudocode does not describe an instruction."""
-    return mnemonic in NOTHING or mnemonic in SPECIAL
+    return mnemonic in NOTHING or mnemonic in SPECIAL_NAMES
 
 
 def emit(e: Emitter) -> None:

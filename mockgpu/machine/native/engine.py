@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from mockgpu.machine.native.team import Team
 from mockgpu.machine.native.tier import Tier, When
 from mockgpu.machine.native.worker import RUN, Frame, Template, Worker
 from mockgpu.machine.observer import Observer
-from mockgpu.machine.oracle_engine import OracleEngine
 from mockgpu.machine.waves import Batch
+
+if TYPE_CHECKING:
+    from mockgpu.machine.oracle_engine import OracleEngine
 
 _FRAMES = 64  # kinds of launches whose memory is kept
 
@@ -43,7 +46,7 @@ class NativeEngine:
         self._process = 0
         self.observer: Observer | None = None
         self.handlers = Handlers(level)
-        self.oracle = OracleEngine(arch)
+        self._oracle: OracleEngine | None = None
         self.tier = Tier(self.handlers, when)
         self._run = RUN(self.handlers.run_loop())
         self._spaces: weakref.WeakKeyDictionary[Memory, Space] = weakref.WeakKeyDictionary()
@@ -58,10 +61,17 @@ class NativeEngine:
         if launch.wave_size not in self.arch.wave_sizes:
             raise ConfigError("wave size", launch.wave_size, self.arch.wave_sizes)
         if self.observer is not None:
-            self.oracle.observer = self.observer
-            return self.oracle.run(launch, memory, timeout=timeout)
+            return self._observed(launch, memory, timeout)
         with self._lock:
             return self._launch(launch, memory, timeout)
+
+    def _observed(self, launch: Launch, memory: Memory, timeout: float) -> LaunchStats:
+        from mockgpu.machine.oracle_engine import OracleEngine
+
+        if self._oracle is None:
+            self._oracle = OracleEngine(self.arch)
+        self._oracle.observer = self.observer
+        return self._oracle.run(launch, memory, timeout=timeout)
 
     def _launch(self, launch: Launch, memory: Memory, timeout: float) -> LaunchStats:
         space = self._space(memory)

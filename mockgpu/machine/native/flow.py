@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 from mockgpu.isa.instruction import Instruction
-from mockgpu.machine.control import NOTHING, SPECIAL
+from mockgpu.machine.control_names import NOTHING, SPECIAL_NAMES
 from mockgpu.machine.matrix_ops import is_matrix_name
 
 
@@ -62,7 +62,7 @@ def flow_of(instruction: Instruction) -> Flow:
         return Flow.STOPS
     if not instruction.format.startswith("SOP"):
         return Flow.GOES_ON
-    if name in SPECIAL or name in _JUMPS or name in _MODES or name in REFETCHES or is_relative(instruction):
+    if name in SPECIAL_NAMES or name in _JUMPS or name in _MODES or name in REFETCHES or is_relative(instruction):
         return Flow.ENDS_BLOCK
     return Flow.GOES_ON
 
@@ -73,7 +73,7 @@ def kind_of(instruction: Instruction) -> str:
     if form.startswith("SOP"):
         if name == "s_alloc_vgpr":
             return "salu"
-        if name in NOTHING or name in SPECIAL:
+        if name in NOTHING or name in SPECIAL_NAMES:
             return "control"
         if is_relative(instruction) or name in _JUMPS:
             return "branch"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,10 @@ from mockgpu.machine.memory import Memory
 from mockgpu.machine.native.flow import REFETCHES, Flow, flow_of, kind_of, target_of
 from mockgpu.machine.native.layout import RECORD, RECORD_BYTES
 from mockgpu.machine.native.shape import Shape, pseudo_shape, shape_of
-from mockgpu.machine.step import Step
 from mockgpu.machine.waves import SCALARS
+
+if TYPE_CHECKING:
+    from mockgpu.machine.step import Step
 
 _LONGEST = 16  # bytes of the longest instruction
 _FETCH = 4096  # bytes read at once

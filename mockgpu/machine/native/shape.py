@@ -7,17 +7,14 @@ Everything else (opcode, encoding, kinds of operands, modifiers, wave size, MODE
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 
-from mockgpu.isa.errors import NoSemanticsError
 from mockgpu.isa.instruction import Instruction, Operand
 from mockgpu.isa.opcode import Opcode
-from mockgpu.isa.registers import Kind
 from mockgpu.machine.native.flow import Flow, flow_of
 from mockgpu.machine.native.layout import SGPR, VGPR
-from mockgpu.machine.operands import VECTORS, constant_of, register_row
-from mockgpu.machine.semantics import nodes, opcode_program
-from mockgpu.pcode import ir
+from mockgpu.machine.operands import VECTORS, _is_float, constant_of, register_row
 
 #: Bits of MODE that arithmetic sees: rounding, denormals, DX10_CLAMP, IEEE, FP16_OVFL.
 ARITHMETIC_MODE = 0x8003FF
@@ -76,8 +73,8 @@ def shape_of(instruction: Instruction, wave_size: int, mode: int) -> Shape:
         else f"{instruction.opcode.name}+{instruction.opcode_y.name}"
     )
     parts = [instruction.arch.name, str(wave_size), instruction.encoding, opcodes, ",".join(kinds), ",".join(rest)]
-    if computes_floats(instruction.opcode, instruction.arch.name) or (
-        instruction.opcode_y is not None and computes_floats(instruction.opcode_y, instruction.arch.name)
+    if computes_floats(instruction.opcode) or (
+        instruction.opcode_y is not None and computes_floats(instruction.opcode_y)
     ):
         parts.append(f"mode={mode & ARITHMETIC_MODE:x}")
     if instruction.arch.vector_modes and mode & INDEXING_MODE:
@@ -124,16 +121,16 @@ def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+#: Names of float types in mnemonics.
+_FLOAT_NAME = re.compile(r"f16|f32|f64|fp8|bf8|fp6|bf6|fp4|flt")
+
+
 @functools.cache
-def computes_floats(opcode: Opcode, target: str) -> bool:
-    """Whether MODE may matter to an opcode: its program has a float in it, or there is no program to look at."""
-    try:
-        program = opcode_program(opcode, target)
-    except NoSemanticsError:
-        return not opcode.format.startswith("SOP")
-    return any(isinstance(t := getattr(n, "type", None), ir.Type) and t.is_float for n in nodes(program.body))
+def computes_floats(opcode: Opcode) -> bool:
+    """Whether MODE may matter to an opcode: its name, or that of an operand's format, has a float type in it.
 
-
-def scalar_kind(kind: Kind) -> bool:
-    """Whether an operand of this kind has one value for all lanes."""
-    return kind not in VECTORS
+    No pseudocode is read for this, so that code whose handlers are known already starts fast.
+    """
+    if opcode.format.startswith("VOPD"):
+        return True
+    return bool(_FLOAT_NAME.search(opcode.mnemonic)) or any(_is_float(spec.fmt) for spec in opcode.operands)
