@@ -35,12 +35,18 @@ class ScalarMemory(MemoryContext):
     def __init__(self, instruction: Instruction, wave_size: int, address: Reader, limit: Reader | None):
         super().__init__(instruction, wave_size, GLOBAL, address, vector=False)
         self.limit = limit
+        self.end: Array | None = None
         self.allows_bursts = limit is None
 
+    def begin(self, g: Group) -> None:
+        """As MemoryContext's; the data may replace the descriptor, so that its bound is read now."""
+        super().begin(g)
+        self.end = None if self.limit is None else self.limit(g)
+
     def _inside(self, addr: Array, mask: Array | None) -> Array | None:
-        if self.limit is None:
+        if self.end is None:
             return mask
-        inside: Array = addr < self.limit(self.g)
+        inside: Array = addr < self.end
         return inside if mask is None else inside & mask
 
     def load(self, addr: Array, bits: int, mask: Array | None) -> Array:
