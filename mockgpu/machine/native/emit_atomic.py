@@ -21,8 +21,8 @@ _LDS = "lds"
 class LaneContext(NativeContext):
     """One lane of an atomic instruction: every operand is the lane's own, uniform.
 
-    ``base`` is what is added to addresses to get host addresses. With ``shared`` memory the value is read once and put
-    back by compare-and-swap: other threads may be at work there.
+    ``base`` is what is added to addresses to get host addresses. With ``shared`` memory the value is read once and the
+    new one put in its place by one compare-and-swap at the end: other threads may be at work there.
     """
 
     def __init__(self, e: Emitter, whole: MemoryContext, lane: Value, addr: Value, base: Value, shared: bool):
@@ -31,6 +31,8 @@ class LaneContext(NativeContext):
         self.lane, self.base, self.shared = lane, base, shared
         self.start: llvm.Block | None = None
         self.old: Value | None = None
+        self.new: Value | None = None
+        self.pointer: Value | None = None
         self.reads["ADDR"] = lambda bits: resize(self.b, addr, container(bits))
         for o in e.instruction.operands:
             name = {"data": "DATA", "vdata": "DATA", "vsrc": "DATA", "data0": "DATA", "data1": "DATA2"}.get(o.field)
@@ -95,31 +97,42 @@ class LaneContext(NativeContext):
         """Memory of the lane."""
         if mask is not None:
             raise NotNative("an atomic under a condition")
-        if self.shared and self.old is not None:
-            return resize(self.b, self.old, container(bits))
-        pointer = self.b.inttoptr(self.b.add(resize(self.b, addr, 64), self.base), PTR)
+        known = self.old if self.new is None else self.new
+        if self.shared and known is not None:
+            return resize(self.b, known, container(bits))
+        pointer = self._pointer(addr)
         if self.shared:
             value: Value = self.b.load_atomic(pointer, "monotonic", bits // 8, typ=llvm.IntType(bits))
-            self.old = value
+            self.old, self.pointer = value, pointer
         else:
             value = self.b.load(pointer, typ=llvm.IntType(bits), align=1)
         return resize(self.b, value, container(bits))
 
     def store(self, addr: Value, value: Value, bits: int, mask: Value | None) -> None:
-        """Put the new value in the place of the old one."""
-        b = self.b
-        pointer = b.inttoptr(b.add(resize(b, addr, 64), self.base), PTR)
-        new = resize(b, value, bits)
-        if mask is not None:
-            if not self.shared or self.old is None:
-                raise NotNative("an atomic under a condition")
-            new = b.select(mask, new, resize(b, self.old, bits))
+        """Put the new value in the place of the old one; with shared memory when the instruction ends."""
+        b, new = self.b, resize(self.b, value, bits)
         if not self.shared:
-            b.store(new, pointer, align=1)
+            if mask is not None:  # DS_CONDXCHG32: its address is not that by which lanes are kept apart
+                raise NotNative("an atomic under a condition")
+            b.store(new, self._pointer(addr), align=1)
             return
-        if self.old is None or self.start is None:
+        if self.old is None:
             raise NotNative("an atomic that does not read")
-        pair = b.cmpxchg(pointer, resize(b, self.old, bits), new, "seq_cst", "monotonic")
+        if mask is not None:
+            before = self.old if self.new is None else self.new
+            new = b.select(mask, new, resize(b, before, bits))
+        self.new = new
+
+    def _pointer(self, addr: Value) -> Value:
+        return self.b.inttoptr(self.b.add(resize(self.b, addr, 64), self.base), PTR)
+
+    def swap(self) -> None:
+        """Write the new value if memory still holds the old one, else do it all again."""
+        if self.new is None:
+            return
+        b, old = self.b, self.old
+        assert old is not None and self.start is not None
+        pair = b.cmpxchg(self.pointer, old, resize(b, self.new, old.type.width), "seq_cst", "monotonic")
         won = b.append_basic_block("won")
         b.cbranch(b.extract_value(pair, 1), won, self.start)
         b.position_at_end(won)
@@ -155,6 +168,7 @@ def emit_atomic(ctx: MemoryContext, program: ir.Program, size: int) -> None:
         one = LaneContext(e, ctx, lane, own, base, ctx.space != _LDS)
         one.begin()
         emit_program(program, one)
+        one.swap()
         one.commit()
 
     ctx.access.each_lane(e.packed(active), step)
