@@ -115,6 +115,10 @@ def _positive_zero(fmt: FloatFormat, value: Array) -> Array:
 
 
 def _halves(modify: Callable[[Array], Array], value: Array) -> Array:
-    low = modify(value.astype(np.uint16))
-    high = modify((value >> np.uint32(16)).astype(np.uint16))
-    return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
+    """A packed pair: two halves of 16 bits, or of 32 where the value has 64."""
+    whole, part = (np.uint64, np.uint32) if value.dtype == np.uint64 else (np.uint32, np.uint16)
+    width = whole(8 * np.dtype(part).itemsize)
+    low = modify(value.astype(part))
+    high = modify((value >> width).astype(part))
+    packed: Array = low.astype(whole) | high.astype(whole) << width
+    return packed

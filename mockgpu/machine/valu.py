@@ -167,7 +167,8 @@ class VectorContext(Context):
         self._bind_old_result(reg, high)
         for k in range(operand.bits // 32):
             self.reads[f"D0.{k}"] = _resized(vector_reader(reg + k, 32))
-            self.writes[f"D0.{k}"] = self._register_writer(reg + k, 0)
+            plain = self._register_writer(reg + k, 0)
+            self.writes[f"D0.{k}"] = self._result_writer(plain, half_modifier if _is_pair(operand) else None)
 
     def _result_writer(self, plain: BitsWriter, modify: modifiers.Result | None) -> BitsWriter:
         if modify is None:
@@ -209,6 +210,11 @@ class VectorContext(Context):
         finally:
             if g.exec is narrowed:  # not if EXEC was written
                 g.exec = before
+
+
+def _is_pair(operand: Operand) -> bool:
+    """Whether every dword of the result is a float of its own."""
+    return operand.fmt == "FMT_NUM_PK2_F32"
 
 
 def _resized(read: Reader) -> BitsReader:

@@ -9,7 +9,7 @@ from mockgpu.isa.instruction import Operand
 from mockgpu.machine.modifiers import float_format
 from mockgpu.pcode.llvm.float_env import Env
 from mockgpu.pcode.llvm.float_ops import clamp, omod
-from mockgpu.pcode.llvm.values import Builder, Value, resize, same
+from mockgpu.pcode.llvm.values import Builder, Value, resize, same, width_of
 from mockgpu.pcode.numeric import FloatFormat, float_mode
 
 Result: TypeAlias = Callable[[Env, Value], Value]
@@ -67,7 +67,9 @@ def _positive_zero(env: Env, fmt: FloatFormat, value: Value) -> Value:
 
 
 def _halves(env: Env, modify: Result, value: Value) -> Value:
-    b = env.b
-    low = resize(b, modify(env, resize(b, value, 16)), 32)
-    high = resize(b, modify(env, resize(b, b.lshr(value, same(value, 16)), 16)), 32)
-    return b.or_(low, b.shl(high, same(high, 16)))
+    """A packed pair: two halves of 16 bits, or of 32 where the value has 64."""
+    b, width = env.b, width_of(value)
+    half = width // 2
+    low = resize(b, modify(env, resize(b, value, half)), width)
+    high = resize(b, modify(env, resize(b, b.lshr(value, same(value, half)), half)), width)
+    return b.or_(low, b.shl(high, same(high, half)))

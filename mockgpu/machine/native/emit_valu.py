@@ -154,8 +154,14 @@ class VectorContext(NativeContext):
             self.writes[name] = self._result_writer(self.vector_writer(offset, high=half), single)
             self.reads[name] = self.vector_reader(offset, high=half)
         self.reads["D0"] = self.vector_reader(offset, high=high)
+        pair = operand.fmt == "FMT_NUM_PK2_F32"  # every dword is a float of its own
         for k in range(operand.bits // 32):
             self.reads[f"D0.{k}"] = self._part_reader(offset, k)
+            plain = self._dword_writer(offset, k)
+            self.writes[f"D0.{k}"] = self._result_writer(plain, single) if pair else plain
+
+    def _dword_writer(self, offset: Value, k: int) -> Writer:
+        return lambda value, bits: self.e.set_vector(offset, resize(self.b, value, 32), self.exec(), k)
 
     def _result_writer(self, plain: Writer, fmt: str) -> Writer:
         i = self.e.instruction
