@@ -14,6 +14,7 @@ from mockgpu.isa.instruction import Instruction
 from mockgpu.machine import lds_count, transpose
 from mockgpu.machine.errors import IllegalInstruction, MemoryViolation
 from mockgpu.machine.memory_context import MemoryContext, access_bytes, is_atomic, memory_step
+from mockgpu.machine.operands import register_row
 from mockgpu.machine.semantics import opcode_program
 from mockgpu.machine.space import LDS
 from mockgpu.machine.step import Step
@@ -126,7 +127,7 @@ def _rotate(offset: int, inside: Array) -> Array:
 
 def _swizzle(instruction: Instruction, wave_size: int) -> Callable[[Group], None]:
     source = _swizzle_source(_offset(instruction), wave_size)
-    reg, dst = instruction.operand("addr").index, instruction.operand("vdst").index
+    reg, dst = (register_row(instruction.operand(f)) for f in ("addr", "vdst"))
 
     def run(g: Group) -> None:
         value = g.vector(reg)[:, source]
@@ -147,7 +148,7 @@ def _lane_numbers(g: Group, reg: int, offset: int, whole_wave: bool) -> Array:
 
 def _bpermute(instruction: Instruction, wave_size: int) -> Callable[[Group], None]:
     """Each lane reads the lane that its address names; lanes that EXEC turns off give 0."""
-    reg, data, dst = (instruction.operand(f).index for f in ("addr", "data0", "vdst"))
+    reg, data, dst = (register_row(instruction.operand(f)) for f in ("addr", "data0", "vdst"))
     offset, whole = _offset(instruction), _whole_wave(instruction)
     fetch_inactive = instruction.mnemonic.endswith("_fi_b32")
 
@@ -163,7 +164,7 @@ def _bpermute(instruction: Instruction, wave_size: int) -> Callable[[Group], Non
 
 def _permute(instruction: Instruction, wave_size: int) -> Callable[[Group], None]:
     """Each active lane sends its data to the lane that its address names; the highest sender wins, others get 0."""
-    reg, data, dst = (instruction.operand(f).index for f in ("addr", "data0", "vdst"))
+    reg, data, dst = (register_row(instruction.operand(f)) for f in ("addr", "data0", "vdst"))
     offset, whole = _offset(instruction), _whole_wave(instruction)
 
     def run(g: Group) -> None:
