@@ -12,6 +12,7 @@ from mockgpu.machine.flat import _CACHE_CONTROL, _FLAT_FORMATS, _GEOMETRY_REGIST
 from mockgpu.machine.lds_load import is_flat_load_to_lds
 from mockgpu.machine.memory_context import access_bytes, is_atomic
 from mockgpu.machine.native.emit_atomic import emit_atomic
+from mockgpu.machine.native.emit_lds import LANE_MOVES
 from mockgpu.machine.native.emitter import I64, Emitter
 from mockgpu.machine.native.memory_context import FLAT, GLOBAL, LDS, SCRATCH, MemoryContext, Parts
 from mockgpu.machine.semantics import opcode_program
@@ -110,7 +111,11 @@ def emit_ds(e: Emitter) -> None:
     if i.mnemonic == "ds_nop":
         e.next()
         return
-    if lds.graphics_or_global(i.mnemonic) is not None or i.mnemonic in lds._LANE_OPS:
+    if i.mnemonic in LANE_MOVES:
+        LANE_MOVES[i.mnemonic](e)
+        e.next()
+        return
+    if lds.graphics_or_global(i.mnemonic) is not None:
         raise NotNative("no plain access to LDS")
     if lds_count.build(i) is not None or transpose.build_lds(i, e.lanes) is not None:
         raise NotNative("counts or transposes in LDS")
