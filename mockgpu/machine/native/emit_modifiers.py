@@ -9,7 +9,7 @@ from mockgpu.isa.instruction import Operand
 from mockgpu.machine.modifiers import float_format
 from mockgpu.pcode.llvm.float_env import Env
 from mockgpu.pcode.llvm.float_ops import clamp, omod
-from mockgpu.pcode.llvm.values import Builder, Value, resize, same, width_of
+from mockgpu.pcode.llvm.values import Builder, NotNative, Value, resize, same, width_of
 from mockgpu.pcode.numeric import FloatFormat, float_mode
 
 Result: TypeAlias = Callable[[Env, Value], Value]
@@ -52,6 +52,8 @@ def result_modifier(fmt: str, field: int, clamps: bool, ieee: bool) -> Result | 
     chosen = number
 
     def modify(env: Env, value: Value) -> Value:
+        if width_of(value) != chosen.bits:  # the text writes more than the result, such as a half and what is beside it
+            raise NotNative("clamp or omod of a result that is written together with something else")
         if field and not ieee and float_mode(chosen, env.mode).flush_out:
             value = _positive_zero(env, chosen, omod(env, chosen, value, field))
         return clamp(env, chosen, value) if clamps else value

@@ -25,6 +25,8 @@ from mockgpu.pcode.errata_halves import zeroes_high_half
 from mockgpu.pcode.llvm.program import emit_program
 from mockgpu.pcode.llvm.values import NotNative, Value, constant, container, lanes_of, resize
 
+_WIDEST = 128  # bits of an operand
+
 
 class VectorContext(NativeContext):
     """The context of a vector ALU instruction. ``bind_*`` connect the pseudocode's operands to the instruction's."""
@@ -211,6 +213,8 @@ def emit(e: Emitter) -> None:
     if is_matrix_name(i.opcode.name):
         emit_matrix.emit(e)
         return
+    if any(operand.bits > _WIDEST for operand in i.operands):
+        raise NotNative("conversions of 32 numbers at once, which take long to compile")
     program = halves_apart(opcode_program(i.opcode, i.arch.name))
     if any(name.startswith(("MODE", "WAVE_MODE")) for name in program.writes):
         raise NotNative("MODE is written")
