@@ -58,6 +58,8 @@ class MemoryLab(Lab):
         Returns whether native code left to Python what does not fault.
         """
         data = np.random.default_rng(seed).integers(0, 256, DATA, np.uint8)
+        for name in ("lane_values", "lane_data", "lane_addresses"):  # what earlier instructions may have left there
+            self.context[0][name][:] = 0xA5A5A5A5
         mine, mine_data, mine_fault = self._oracle(instruction, start, data)
         reason, other_data = self._native(instruction, start, data)
         theirs = self.slot.batch

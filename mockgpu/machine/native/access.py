@@ -274,11 +274,12 @@ class Access:
         return self.b.gep(self.e.context_at("lane_data"), [I32(4 * self.lanes * k)], source_etype=I8)
 
     def _collect(self, addr: Value, dwords: int, active: Value) -> list[Value]:
-        """``dwords`` consecutive dwords of every lane."""
+        """``dwords`` consecutive dwords of every lane; the others get 0, whatever the spare place holds."""
         self._lane_addresses(addr, active)
         self.b.call(lanes_moved.collect(self.e.module, self.lanes, dwords), [self.e.context])
         kind = ir.VectorType(I32, self.lanes)
-        return [self.b.load(self._lane_data(k), typ=kind, align=4) for k in range(dwords)]
+        found = [self.b.load(self._lane_data(k), typ=kind, align=4) for k in range(dwords)]
+        return [self.b.select(active, value, _zero(kind)) for value in found]
 
     def _gather_small(self, addr: Value, bits: int, active: Value) -> Value:
         """Bytes and words, lane by lane."""
