@@ -6,7 +6,7 @@ Sources: "Input and output modifiers", "Packed math" of the RDNA3 manual; roundi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -116,9 +116,10 @@ def _positive_zero(fmt: FloatFormat, value: Array) -> Array:
 
 def _halves(modify: Callable[[Array], Array], value: Array) -> Array:
     """A packed pair: two halves of 16 bits, or of 32 where the value has 64."""
-    whole, part = (np.uint64, np.uint32) if value.dtype == np.uint64 else (np.uint32, np.uint16)
-    width = whole(8 * np.dtype(part).itemsize)
-    low = modify(value.astype(part))
-    high = modify((value >> width).astype(part))
+    wide = value.dtype == np.uint64
+    whole: Any = np.uint64 if wide else np.uint32
+    part: Any = np.uint32 if wide else np.uint16
+    width = whole(32 if wide else 16)
+    low, high = modify(value.astype(part)), modify((value >> width).astype(part))
     packed: Array = low.astype(whole) | high.astype(whole) << width
     return packed
