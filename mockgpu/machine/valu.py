@@ -30,7 +30,7 @@ from mockgpu.machine.operands import (
 from mockgpu.machine.saturate import saturating
 from mockgpu.machine.semantics import evaluator_of, halves_apart, opcode_program, writes_more_than_once
 from mockgpu.machine.step import Step
-from mockgpu.machine.waves import VCC, Array, Group
+from mockgpu.machine.waves import SCALARS, VCC, Array, Group
 from mockgpu.pcode import ir
 from mockgpu.pcode.errata_halves import zeroes_high_half
 from mockgpu.pcode.oracle import Evaluator
@@ -144,6 +144,7 @@ class VectorContext(Context):
 
     def bind_result(self, operand: Operand) -> None:
         """The destination: vector registers, a lane mask, or scalar registers (lane reads)."""
+        check_scalar_result(operand, self.wave_size)
         if operand.is_mask:
             self.masks["D0"] = operand.code
             return
@@ -217,6 +218,13 @@ def _is_pair(operand: Operand) -> bool:
     return operand.fmt == "FMT_NUM_PK2_F32"
 
 
+def check_scalar_result(operand: Operand, wave_size: int) -> None:
+    """Raises LookupError for a destination that is neither a vector register nor a scalar one that exists."""
+    words = wave_size // 32 if operand.is_mask else operand.regs
+    if operand.code < VGPR_BASE and operand.code + words > SCALARS:
+        raise LookupError(f"operand {operand.code} cannot be written")
+
+
 def _resized(read: Reader) -> BitsReader:
     return lambda g, bits: as_bits(read(g), bits)
 
@@ -258,6 +266,7 @@ def _bind(ctx: VectorContext, instruction: Instruction, program: ir.Program) -> 
         if operand.field == "vdst":
             ctx.bind_result(operand)
         elif operand.field == "sdst":
+            check_scalar_result(operand, ctx.wave_size)
             ctx.masks["VCC"] = ctx.masks["D1"] = operand.code
             ctx.writes["VCC"] = _lane_mask_bit(ctx, "VCC")
             ctx.writes["D1"] = _lane_mask_bit(ctx, "D1")

@@ -16,6 +16,8 @@ def lane_moves() -> dict[str, Callable[[Any], bool]]:
     return {
         "V_PERMLANE16_B32": _permuted(0),
         "V_PERMLANEX16_B32": _permuted(1),
+        "V_PERMLANE16_VAR_B32": _permuted_by_lane(0),
+        "V_PERMLANEX16_VAR_B32": _permuted_by_lane(1),
         "V_PERMLANE64_B32": _halves_swapped,
     }
 
@@ -101,6 +103,22 @@ def _permuted(other: int) -> Callable[[Any], bool]:
         chosen = b.lshr(word, _vector([4 * (k & 7) for k in lanes]))
         chosen = b.and_(chosen, same(chosen, 15))
         return _move(s, b.or_(chosen, _vector([(k >> 4 ^ other) << 4 for k in lanes])))
+
+    return form
+
+
+def _permuted_by_lane(other: int) -> Callable[[Any], bool]:
+    """Within rows of 16 lanes, by a selector of every lane; ``other``: from the row beside."""
+
+    def form(s: Any) -> bool:
+        own = s.ctx.read("LANE", 32)
+        values, chosen = (s.ctx.read_vgpr(own, s.ctx.read(name, 32)) for name in ("SRC0", "SRC1"))
+        if lanes_of(values) == 1 or lanes_of(chosen) == 1:
+            return False
+        rows = _vector([(k >> 4 ^ other) << 4 for k in range(s.ctx.lanes)])
+        moved = gathered(s, values, s.b.or_(s.b.and_(chosen, same(chosen, 15)), rows))
+        s.ctx.write_vgpr(own, s.ctx.read("VDST", 32), moved, None)
+        return True
 
     return form
 

@@ -65,6 +65,7 @@ class Lab:
         accs = self.arch.acc_vgprs
         self.slot = Slot(self.arch, 1, lanes, self.arch.vgprs, accs, 1 << 14, "lab")
         self.context = np.zeros(1, CONTEXT)
+        self.context[0]["vgpr_bytes"] = 4 * lanes * self.arch.vgprs
         self._maps()
 
     def _maps(self) -> None:

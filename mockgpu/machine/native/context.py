@@ -56,6 +56,7 @@ class NativeContext:
         self.jump: Value | None = None  # the new PC
         self.late: list[Callable[[], object]] = []  # stores to be made in the end
         self.mask_operands: frozenset[str] = frozenset()  # operands that are the executing lane's bit of a lane mask
+        self.named: dict[int, tuple[Value, Value]] = {}  # numbers of vector registers, and their byte offsets, by id
         self._exec: Value | None = None
         m0 = self.arch.m0_register
         self.reads: dict[str, Reader] = {
@@ -131,8 +132,10 @@ class NativeContext:
 
             offset = self.e.param(field)
             first, size = (VGPR, 4 * self.wave_size) if vector else (SGPR, 4)
-            number = self.b.udiv(self.b.sub(offset, I32(first)), I32(size))
-            return resize(self.b, number, container(bits))
+            number = resize(self.b, self.b.udiv(self.b.sub(offset, I32(first)), I32(size)), container(bits))
+            if vector:
+                self.named[id(number)] = (number, offset)
+            return number
 
         return read
 

@@ -10,32 +10,31 @@ from mockgpu.isa.registers import VGPR_BASE
 from mockgpu.machine import modifiers
 from mockgpu.machine.matrix_ops import is_matrix_name
 from mockgpu.machine.native import emit_matrix, emit_modifiers, emit_sdwa
-from mockgpu.machine.native.context import NativeContext, Reader, Writer
+from mockgpu.machine.native.context import Reader, Writer
 from mockgpu.machine.native.emit_dpp import Shuffled
-from mockgpu.machine.native.emitter import I32, I64, Emitter
-from mockgpu.machine.native.layout import VGPR
+from mockgpu.machine.native.emit_lanes import LaneContext
+from mockgpu.machine.native.emitter import Emitter
 from mockgpu.machine.native.operands import reader
 from mockgpu.machine.operands import VECTORS
 from mockgpu.machine.saturate import saturating
 from mockgpu.machine.semantics import halves_apart, opcode_program
-from mockgpu.machine.valu import _NOTHING, _OWN, _SOURCES
+from mockgpu.machine.valu import _NOTHING, _OWN, _SOURCES, check_scalar_result
 from mockgpu.machine.waves import VCC
 from mockgpu.pcode import ir
 from mockgpu.pcode.errata_halves import zeroes_high_half
 from mockgpu.pcode.llvm.program import emit_program
-from mockgpu.pcode.llvm.values import NotNative, Value, constant, container, lanes_of, resize
+from mockgpu.pcode.llvm.values import NotNative, Value, container, resize
 
 _WIDEST = 128  # bits of an operand
 
 
-class VectorContext(NativeContext):
+class VectorContext(LaneContext):
     """The context of a vector ALU instruction. ``bind_*`` connect the pseudocode's operands to the instruction's."""
 
     def __init__(self, e: Emitter, program: ir.Program):
         super().__init__(e, vector=True)
         self.program = program
         self.shuffled: Shuffled | None = None
-        self.scalar_source: Reader | None = None
 
     def bind_sources(self, operands: tuple[Operand, ...], names: dict[str, str]) -> None:
         """Sources by field. A lane mask among them is the condition or carry that the text calls VCC."""
@@ -128,6 +127,7 @@ class VectorContext(NativeContext):
     def bind_result(self, operand: Operand) -> None:
         """The destination: vector registers, a lane mask, or scalar registers (lane reads)."""
         e = self.e
+        check_scalar_result(operand, self.wave_size)
         if operand.is_mask:
             if operand.code == e.arch.null_register:
                 raise NotNative("a lane mask in the null register")
@@ -177,32 +177,6 @@ class VectorContext(NativeContext):
         self.shuffled = Shuffled(self.e, dpp, self.exec())
         self._exec = self.shuffled.active
 
-    # -- registers of other lanes -----------------------------------------------------------------------------
-
-    def read_vgpr(self, lane: Value, reg: Value) -> Value:
-        """A VGPR of given lanes; a lane read whose source is a scalar reads that."""
-        if self.scalar_source is not None:
-            return self.scalar_source(32)
-        if lanes_of(lane) > 1 or lanes_of(reg) > 1:
-            raise NotNative("registers of other lanes, by lane")
-        return self.b.load(self._element(lane, reg), typ=I32)
-
-    def write_vgpr(self, lane: Value, reg: Value, value: Value, mask: Value | None) -> None:
-        """Write a VGPR of one lane, whatever EXEC says."""
-        if lanes_of(lane) > 1 or lanes_of(reg) > 1 or lanes_of(value) > 1 or mask is not None:
-            raise NotNative("registers of other lanes are written, by lane")
-        place, new = self._element(lane, reg), resize(self.b, value, 32)
-        self.late.append(lambda: self.b.store(new, place, align=4))
-
-    def _element(self, lane: Value, reg: Value) -> Value:
-        """Pointer to one lane of a register that the instruction names (so that it lies in the register file)."""
-        b, e = self.b, self.e
-        number = resize(b, lane, 32)
-        number = b.and_(number, constant(self.wave_size - 1, 32))
-        first = resize(b, reg, 64)
-        offset = b.add(b.mul(first, I64(4 * self.wave_size)), b.shl(b.zext(number, I64), I64(2)))
-        return e.at(b.add(offset, I64(VGPR)))
-
 
 def emit(e: Emitter) -> None:
     """A vector ALU instruction."""
@@ -244,6 +218,7 @@ def bind(ctx: VectorContext, program: ir.Program) -> None:
 def _bind_mask_result(ctx: VectorContext, operand: Operand) -> None:
     """Writing 0 or 1 to a lane mask as a whole, or one bit of a second result, means the executing lane's bit."""
     e = ctx.e
+    check_scalar_result(operand, ctx.wave_size)
     null = operand.code == e.arch.null_register
     place: Value | int = -1 if null else e.param(operand.field)
     ctx.masks["VCC"] = ctx.masks["D1"] = place
