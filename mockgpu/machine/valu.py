@@ -38,6 +38,8 @@ from mockgpu.pcode.oracle import Evaluator
 #: Instructions that change nothing.
 _NOTHING = frozenset({"v_nop", "v_pipeflush", "v_clrexcp"})
 _SOURCES = {"src0": "S0", "src1": "S1", "vsrc1": "S1", "src2": "S2"}
+#: Types (or starts of them) of sources that may not be vector registers.
+SCALAR_SOURCES = ("OPR_SSRC", "OPR_SREG_LITERAL")
 #: Modifiers that a program may apply itself.
 _OWN = frozenset({"OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "ABS"})
 
@@ -62,7 +64,7 @@ class VectorContext(Context):
             name = names.get(operand.field)
             if name is None or not operand.is_src:
                 continue
-            if operand.optype.startswith("OPR_SSRC") and operand.kind in VECTORS:
+            if operand.optype.startswith(SCALAR_SOURCES) and operand.kind in VECTORS:
                 raise LookupError(f"{operand.field} must be a scalar")
             if operand.is_mask:
                 self.mask_readers["VCC"] = self._mask(operand)

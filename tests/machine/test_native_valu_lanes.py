@@ -85,3 +85,16 @@ def test_lane_read_into_a_constant_is_illegal(arch: str, raw: int, code: int) ->
     lab = Lab(arch, 64)
     lab.prepare([instruction])
     assert not lab.native(instruction)
+
+
+@pytest.mark.parametrize("opcode", range(0x280, 0x28A))
+def test_scalar_float_instructions_take_no_vector_register(opcode: int) -> None:
+    """v_s_exp_f32 to v_s_sqrt_f16 of gfx1201 write one scalar register."""
+    words = (0xD4000000 | opcode << 16 | 36).to_bytes(4, "little") + (0x100 | 144).to_bytes(4, "little")
+    instruction = decode(get_arch("gfx1201"), words + bytes(8))
+    assert instruction.mnemonic.startswith("v_s_")
+    with pytest.raises(IllegalInstruction, match="src0 must be a scalar"):
+        build_step(instruction, 64)
+    lab = Lab("gfx1201", 64)
+    lab.prepare([instruction])
+    assert not lab.native(instruction)

@@ -165,6 +165,8 @@ class NativeContext:
         """Scalar registers from a byte offset; EXEC has no say."""
 
         def write(value: Value, bits: int) -> None:
+            if lanes_of(value) > 1:
+                raise NotNative("a scalar register gets a value by lane")
             self.e.set_scalar(offset, resize(self.b, value, container(max(bits, 32))))
 
         return write

@@ -18,7 +18,7 @@ from mockgpu.machine.native.operands import reader
 from mockgpu.machine.operands import VECTORS
 from mockgpu.machine.saturate import saturating
 from mockgpu.machine.semantics import halves_apart, opcode_program
-from mockgpu.machine.valu import _NOTHING, _OWN, _SOURCES, check_scalar_result
+from mockgpu.machine.valu import _NOTHING, _OWN, _SOURCES, SCALAR_SOURCES, check_scalar_result
 from mockgpu.machine.waves import VCC
 from mockgpu.pcode import ir
 from mockgpu.pcode.errata_halves import zeroes_high_half
@@ -42,7 +42,7 @@ class VectorContext(LaneContext):
             name = names.get(operand.field)
             if name is None or not operand.is_src:
                 continue
-            if operand.optype.startswith("OPR_SSRC") and operand.kind in VECTORS:
+            if operand.optype.startswith(SCALAR_SOURCES) and operand.kind in VECTORS:
                 raise NotNative(f"{operand.field} must be a scalar")
             if operand.is_mask:
                 self.mask_reads["VCC"] = self._mask(operand)
