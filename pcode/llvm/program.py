@@ -50,6 +50,11 @@ def _prepare(program: ir.Program) -> _Prepared:
     return _Prepared(body, written, _arrays(names), _loop_types(names), _tests_only(names), _uses(names), early)
 
 
+def _is_flushed(e: ir.Expr) -> bool:
+    """Whether denormals of a value have been flushed already, where MODE says so."""
+    return _is_arithmetic(e) or (isinstance(e, ir.Call) and e.fn == "fma")
+
+
 def _uses(nodes: list[object]) -> Counter[str]:
     """How often each local is named."""
     return Counter(n.name for n in nodes if isinstance(n, ir.Local))
@@ -215,7 +220,7 @@ class Statements(Expressions):
             self._assign_wide(x)
             return
         value = self.value(x.value)
-        if self.flush and is_float_operand(x.target) and not _is_arithmetic(x.value):
+        if self.flush and is_float_operand(x.target) and not _is_flushed(x.value):
             value = self.flushed_output(x.target.type, value)
         self.store(x.target, value)
 
