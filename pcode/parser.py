@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import os
 import re
+import sys
 from importlib import resources
 from typing import Any, cast
 
 import lark
 
 from mockgpu.isa.errors import MockGPUError
+from mockgpu.isa.table_cache import cache_folder
 from mockgpu.pcode import ast
 
 
@@ -38,7 +42,25 @@ def parse(text: str) -> tuple[ast.Stmt, ...]:
 @functools.cache
 def _parser() -> lark.Lark:
     grammar = resources.files("mockgpu.pcode").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return lark.Lark(grammar, parser="lalr", transformer=_Builder(), maybe_placeholders=True)
+    return lark.Lark(
+        grammar, parser="lalr", transformer=_Builder(), maybe_placeholders=True, cache=_kept_tables(grammar) or False
+    )
+
+
+def _kept_tables(grammar: str) -> str | None:
+    """The file in which lark keeps the tables that it makes of the grammar, which takes 0.3 s; None for nowhere.
+
+    lark makes them again where the file is damaged or another version's.
+    """
+    digest = hashlib.sha256(f"{lark.__version__} {sys.version} {grammar}".encode()).hexdigest()[:16]
+    try:
+        folder = cache_folder()
+        os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            return None
+    except OSError:
+        return None
+    return os.path.join(folder, f"grammar-{digest}.lark")
 
 
 def _number(text: str) -> ast.Number:
